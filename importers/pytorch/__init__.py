@@ -26,6 +26,7 @@ from trivium.importers.pytorch import (
     shape,
     special,
     strided,
+    unique,
 )
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.cutting import is_cut, refused_nodes, split
@@ -43,7 +44,7 @@ from trivium.importers.pytorch.program import (
 FAMILIES = (
     *(activation, attention, comparison, control, convolution, creation, elementwise, flexible_attention),
     *(fourier, indexing, joining, linalg, matmul, normalization, pooling, prims, random, reduction, rnn, rnn_gradient),
-    *(selection, shape, special, strided),
+    *(selection, shape, special, strided, unique),
 )
 """The modules of rules; importing them fills the table."""
 

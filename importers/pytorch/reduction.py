@@ -192,7 +192,7 @@ def _sorted(ctx: Context, x: Value, d: int, descending: bool) -> tuple[Value, Va
     if not x.type.rank:
         return x, ctx.scalar(0, I64)
     d = dim(d, x.type.rank)
-    values, indices = ctx.sort([x, ctx.iota(x.type.shape, d)], d, descending)
+    values, indices = ctx.sort([x, ctx.iota_like(x, d)], d, descending)
     return values, indices
 
 

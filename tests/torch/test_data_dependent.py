@@ -41,6 +41,11 @@ FUNCTIONS: dict[str, Callable[[Tensor], object]] = {
     "repeat_interleave": lambda x: torch.repeat_interleave(x, (x[:, 0].abs() * 2).int(), dim=0).cos(),
     "bincount": lambda x: torch.bincount((x.abs() * 3).int().flatten(), minlength=2),
     "weighted bincount": lambda x: torch.bincount((x.abs() * 3).int().flatten(), x.flatten()),
+    "unique": lambda x: torch.unique((x * 2).round(), return_inverse=True, return_counts=True),
+    "unique of chosen elements": lambda x: torch.unique(x[x > 0].round(), return_counts=True),
+    "unique NaN": lambda x: torch.unique(x.log(), return_inverse=True, return_counts=True),
+    "unique rows": lambda x: torch.unique(x > 0.3, dim=0, return_inverse=True, return_counts=True),
+    "unique_consecutive": lambda x: torch.unique_consecutive(x > 0, return_inverse=True, return_counts=True),
     "item": lambda x: torch.ones(x.flatten().argmax().item() + 1) * x.sum(),
 }
 
@@ -50,7 +55,7 @@ def test_shapes_that_follow_from_elements(name: str) -> None:
     function = FUNCTIONS[name]
     compiled = torch.compile(function, backend="trivium", fullgraph=True, options={"fallback": False})
     for x in (torch.randn(5, 3), torch.randn(5, 3), torch.ones(5, 3), -torch.ones(5, 3)):
-        torch.testing.assert_close(compiled(x), function(x))
+        torch.testing.assert_close(compiled(x), function(x), equal_nan=True)
 
 
 @pytest.mark.parametrize(
