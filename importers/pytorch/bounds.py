@@ -200,8 +200,8 @@ class _Guard(ast.NodeVisitor):
         match node.func:
             case ast.Attribute(value=of, attr="size") if not node.args:
                 return [symbolic(x) if symbolic(x) is not None else int(x) for x in self.visit(of).shape]
-            case ast.Name(id="Max" | "Min" as name):
-                return (Max if name == "Max" else Min)(*map(self.visit, node.args))
+            case ast.Name(id="Max" | "max" | "Min" | "min" as name):
+                return (Max if name.title() == "Max" else Min)(*map(self.visit, node.args))
         return self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:

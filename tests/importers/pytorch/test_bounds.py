@@ -191,3 +191,14 @@ def test_ops_that_need_numbers_name_themselves() -> None:
     module = trivium.from_torch(program, shapes={"x": (2, 3, 3)})
     eyes = torch.eye(3).expand(2, 3, 3).numpy()
     np.testing.assert_array_equal(trivium.evaluate(module, eyes)[0], eyes)
+
+
+def test_sizes_that_follow_from_a_maximum() -> None:
+    """What PyTorch assumes of a convolution's result: `max(1, size - 2)`."""
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.AdaptiveAvgPool2d(1)).eval()
+    dims = {0: Dim("batch"), 2: Dim.AUTO, 3: Dim.AUTO}
+    program = export(model, (torch.randn(2, 2, 8, 8),), dynamic_shapes={"input": dims})
+    run = trivium.compile(trivium.from_torch(program))
+    for shape in ((2, 2, 8, 8), (5, 2, 9, 11)):
+        x = torch.randn(shape)
+        np.testing.assert_allclose(run(x.numpy())[0], model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
