@@ -27,7 +27,7 @@ def fill(ctx: Context, x: Value, value: Value | Number) -> Value:
     # The contents of an empty tensor are unspecified; zeros are as good as anything.
     *("aten.empty.memory_format", "aten.empty_like.default", "aten.new_empty.default", "aten.empty_strided.default"),
     *("aten.new_empty_strided.default", "aten.empty_permuted.default"),
-    "aten._efficientzerotensor.default",
+    *("aten._efficientzerotensor.default", "aten._new_zeros_with_same_feature_meta.default"),
 )
 def zeros(ctx: Context, *given: object) -> Value:
     """zeros(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""

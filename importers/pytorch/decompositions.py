@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from trivium.importers.pytorch import (  # noqa: F401, they fill the table
     composed_distances,
+    composed_foreach,
     composed_linalg,
     composed_losses,
     composed_ordering,

@@ -41,7 +41,7 @@ def batch_norm_with_statistics(
         result = _normalized(ctx, input, running_mean, _inverse_deviation(ctx, running_var, eps), weight, bias)
         nothing = ctx.full((0,), 0, running_mean.type.element_type)
         kept = (running_mean, running_var) if "functional" in ctx.op else ()
-        return result, nothing, nothing, *kept
+        return _as_described(ctx, result, nothing, nothing, *kept)
     mean, variance, inverse = _statistics(ctx, input, eps)
     result = _normalized(ctx, input, mean, inverse, weight, bias)
     if running_mean is None or running_var is None:
@@ -146,7 +146,10 @@ def batch_norm_backward(
             gradient = ctx.minus(gradient, common)
         scale = inverse if weight is None else ctx.times(inverse, ctx.convert(weight, wide))
         of_input = ctx.convert(ctx.times(gradient, _channel(ctx, scale, input)), input.type.element_type)
-    return of_input, of_weight if output_mask[1] else None, of_bias if output_mask[2] else None
+    kinds = [x.type.element_type if x else wide for x in (input, weight, weight)]
+    found = zip((of_input, of_weight, of_bias), output_mask, kinds, strict=True)
+    a, b, c = (ctx.convert(x, kind) if x is not None and wanted else None for x, wanted, kind in found)
+    return a, b, c
 
 
 def _statistics(ctx: Context, x: Value, eps: float) -> tuple[Value, Value, Value]:

@@ -1,0 +1,109 @@
+"""What training loops have besides the model: optimizers, clipped gradients, mixed precision; against PyTorch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import Tensor, nn
+
+pytestmark = pytest.mark.torch
+close = torch.testing.assert_close
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(function: Callable) -> Callable:
+    return torch.compile(function, backend="trivium", fullgraph=True, options={"fallback": False})
+
+
+def test_steps_with_clipped_gradients() -> None:
+    """The update as a compiled function: it works on lists of tensors."""
+
+    def train(model: nn.Module, wrap: Callable[[Callable], Callable]) -> None:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, foreach=True)
+
+        def update() -> Tensor:
+            norm = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+            return norm
+
+        step = wrap(update)
+        for x in torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(1)):
+            model(x).square().mean().backward()
+            assert step() > 0
+            optimizer.zero_grad()
+
+    ours = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 4))
+    theirs = copy.deepcopy(ours)
+    train(ours, lambda update: torch.compile(update, backend="trivium", options={"fallback": False}))
+    train(theirs, lambda update: update)
+    close(list(ours.parameters()), list(theirs.parameters()))
+
+
+def test_ops_on_lists_of_tensors() -> None:
+    def program(xs: list[Tensor], ys: list[Tensor]) -> list[list[Tensor]]:
+        return [
+            torch._foreach_add(xs, ys, alpha=2),
+            torch._foreach_mul(xs, ys[0][0, 0]),
+            torch._foreach_maximum(xs, 0.1),
+            torch._foreach_minimum(xs, [0.1, 0.2]),
+            torch._foreach_addcdiv(xs, ys, ys, 0.5),
+            torch._foreach_addcmul(xs, ys, ys, [2.0, 3.0]),
+            torch._foreach_addcdiv(xs, ys, xs, [1.0, 2.0]),
+            torch._foreach_lerp(xs, ys, 0.3),
+            torch._foreach_norm(xs, 1),
+            torch._foreach_norm(xs, torch.inf, torch.float64),
+            torch._foreach_pow(2.0, xs),
+            torch._foreach_rsqrt(torch._foreach_abs(xs)),
+        ]
+
+    def update(xs: list[Tensor], ys: list[Tensor]) -> list[Tensor]:
+        torch._foreach_copy_(xs, [y[:1] for y in ys])
+        torch._foreach_zero_(ys[:1])
+        torch._foreach_sub_(ys[1:], 1.0)
+        return [*xs, *ys]
+
+    xs, ys = ([torch.randn(2, 3), torch.randn(4, 2)] for _ in range(2))
+    close(compiled(program)(xs, ys), program(xs, ys))
+    mine, theirs = ([x.clone() for x in xs], [y.clone() for y in ys]), (xs, ys)
+    close(compiled(update)(*mine), update(*theirs))
+    close(mine, theirs)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_mixed_precision_with_batch_normalization(training: bool) -> None:
+    """The gradients of float parameters that a bfloat16 program uses."""
+    ours = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 5))
+    theirs = copy.deepcopy(ours.train(training))
+    x, y = torch.randn(4, 3, 8, 8), torch.tensor([0, 3, 1, 4])
+
+    def step(model: Callable[[Tensor], Tensor]) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = model(x)
+            nn.functional.cross_entropy(found, y).backward()
+        return found.detach()
+
+    close(step(compiled(ours)), step(theirs), atol=3e-2, rtol=3e-2)
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        close(mine.grad, other.grad, atol=3e-2, rtol=3e-2)
+    close(ours.state_dict(), theirs.state_dict(), atol=1e-2, rtol=1e-2)
+
+
+def test_derivatives_forwards() -> None:
+    def f(x: Tensor) -> Tensor:
+        return torch.tanh(x.outer(x).sum(0)).square()
+
+    x = torch.randn(4)
+    for function in (torch.func.jacfwd(f), torch.func.hessian(lambda x: f(x).sum())):
+        close(compiled(function)(x), function(x), atol=1e-5, rtol=1e-4)
