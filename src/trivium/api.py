@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
@@ -205,8 +206,15 @@ def load_executable(path: str | Path, *, device: str = "cpu") -> Executable:
 
 
 def jit(function: Callable[P, Returned], **options: str | int | None) -> Callable[P, Returned]:
-    """Compiles a JAX function with Trivium, once for each new shape. Works under `jax.grad` and `jax.vmap`."""
-    return framework_module("trivium.jax", "jax").jit(function, **options)
+    """Compiles a JAX function with Trivium, once for each new shape. Works under `jax.grad` and `jax.vmap`. The options
+    are those of `trivium.compile`, and `static_argnums` and `static_argnames` as in `jax.jit`."""
+    jit = framework_module("trivium.jax", "jax").jit
+    parameters = inspect.signature(jit).parameters.values()
+    known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise Error(f"trivium.jit has options {', '.join(unknown)}, expected any of {', '.join(known)}")
+    return jit(function, **options)
 
 
 def _require_module(module: object) -> None:

@@ -1,6 +1,8 @@
 """`trivium.jit` combined with other traces: values that a function closes over, nested calls, JAX's modes, typed
 keys."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,3 +47,38 @@ def test_typed_keys_go_in_and_out(impl):
     keys = trivium.jit(lambda key: jax.random.split(key))(key)
     assert keys.dtype == key.dtype
     np.testing.assert_array_equal(jax.random.key_data(keys), jax.random.key_data(jax.random.split(key)))
+
+
+OPTIONS = {
+    "device": "cpu", "threads": 1, "fast_math": True, "autotune": True, "deterministic": False, "tf32": True
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_are_those_of_compile(name, monkeypatch):
+    parameters = inspect.signature(trivium.compile).parameters.values()
+    assert list(OPTIONS) == [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    given, compile = [], trivium.compile
+    monkeypatch.setattr(trivium, "compile", lambda module, **options: given.append(options) or compile(module))
+    function = trivium.jit(lambda x: x @ x.T, **{name: OPTIONS[name]})
+    np.testing.assert_allclose(function(X), X @ X.T, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(lambda x: function(x).sum())(X), jax.grad(lambda x: (x @ x.T).sum())(X))
+    defaults = {parameter.name: parameter.default for parameter in parameters}
+    assert len(given) > 1
+    assert all(options == {key: defaults[key] for key in OPTIONS} | {name: OPTIONS[name]} for options in given)
+
+
+def test_programs_of_different_options_are_different():
+    @jax.grad
+    def function(x, **options):
+        return trivium.jit(lambda x: jnp.sin(x).sum(), **options)(x)
+
+    for options in ({}, {"deterministic": False}, {"tf32": True}, {}):
+        np.testing.assert_allclose(function(X, **options), jnp.cos(X), rtol=1e-6)
+
+
+def test_unknown_options_are_an_error():
+    with pytest.raises(
+        trivium.Error, match=r"options fastmath, inline, expected any of device, threads, .*tf32, static_"
+    ):
+        trivium.jit(lambda x: x, fastmath=True, inline=True)

@@ -13,7 +13,7 @@ from jax.extend import core
 from jax.typing import ArrayLike
 
 from trivium.jax import lowering
-from trivium.jax.call import trivium_call
+from trivium.jax.call import Options, trivium_call
 
 P = ParamSpec("P")
 Returned = TypeVar("Returned")
@@ -28,6 +28,8 @@ def jit(
     threads: int | None = None,
     fast_math: bool = False,
     autotune: bool = False,
+    deterministic: bool = True,
+    tf32: bool = False,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, Returned]:
@@ -38,7 +40,7 @@ def jit(
     `jax.jit`. The other options are those of `trivium.compile`. Raises `UnsupportedOpError` with every primitive that
     has no rule.
     """
-    options = (device, threads, fast_math, autotune)
+    options = Options(device, threads, fast_math, autotune, deterministic, tf32)
     with_leaves: Callable[..., Returned] = function
 
     @functools.wraps(function)

@@ -5,14 +5,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 from jax.core import AbstractValue, ShapedArray
 from jax.extend import core
 from jax.interpreters import ad, batching
 
-Options = tuple[str, int | None, bool, bool]
-"""The device, the threads, whether math may be fast, and whether schedules are measured, as in `trivium.compile`."""
+
+class Options(NamedTuple):
+    """The options of `trivium.compile`."""
+
+    device: str
+    threads: int | None
+    fast_math: bool
+    autotune: bool
+    deterministic: bool
+    tf32: bool
+
 
 CACHED = 1024
 """Jaxprs whose derivatives are kept; the least recently used ones go first."""

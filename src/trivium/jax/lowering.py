@@ -135,10 +135,9 @@ def _callback(*arrays: jax.Array, jaxpr: core.ClosedJaxpr, options: Options) -> 
 def _compiled(jaxpr: core.ClosedJaxpr, options: Options) -> Executable:
     compiled = _executables.setdefault(jaxpr, {})
     if options not in compiled:
-        device, threads, fast_math, autotune = options
         module = import_jaxpr(jaxpr)
         register_foreign_functions(module, [registered_with_jax])
         with advised(module):
-            run = trivium.compile(module, device=device, threads=threads, fast_math=fast_math, autotune=autotune)
+            run = trivium.compile(module, **options._asdict())
         compiled[options] = run
     return compiled[options]
