@@ -8,7 +8,19 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from trivium.compiler.kernel import Block, Contraction, If, Instruction, Kernel, Loop, Register, Store, Update, walk
+from trivium.compiler.kernel import (
+    Block,
+    Contraction,
+    If,
+    Instruction,
+    Kernel,
+    Loop,
+    Register,
+    SortKeys,
+    Store,
+    Update,
+    walk,
+)
 from trivium.compiler.kernel.ops import flops, is_transcendental
 from trivium.compiler.kernel.structure import Apply, While
 from trivium.compiler.program import Array, Collective, Copy, HostCall, Launch, Program, PythonCall, Step, Switch
@@ -105,6 +117,8 @@ def _instruction(instruction: Instruction, computing: Callable[[Apply], bool]) -
             return (_block(instruction.body, computing) + combiner) * turns
         case Update(_, values, combiner):
             return _block(combiner, computing) if isinstance(combiner, Block) else Cost(flops=len(values))
+        case SortKeys(_, _, count):
+            return Cost(flops=count * (count - 1).bit_length())
         case If(_, then, otherwise):
             return _most(_block(block, computing) for block in (then, otherwise))
         case While(_, condition, body):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from trivium.compiler.kernel.affine import Analysis, accesses, holds
-from trivium.compiler.kernel.structure import Block, Load, Loop, Register, Scratch, While, symbols, walk
+from trivium.compiler.kernel.structure import Block, Load, Loop, Register, Scratch, SortKeys, While, symbols, walk
 
 
 class Unit(StrEnum):
@@ -107,8 +107,9 @@ def serial(block: Block, analysis: Analysis) -> Schedule:
 
 def fits_lanes(block: Block, indices: Iterable[Register], analysis: Analysis) -> bool:
     """Whether `block` can run for several values of `indices` at once: it has no while loops, which would end at
-    different times, and no scratch, which would be shared, and no extents that depend on `indices`."""
-    if holds(block, While, Scratch):
+    different times, no scratch, which would be shared, no sorts, which use lanes themselves, and no extents that depend
+    on `indices`."""
+    if holds(block, While, Scratch, SortKeys):
         return False
     own = set(indices)
     extents = [e for i in walk(block) if isinstance(i, Loop) for e in i.extents if isinstance(e, Register)]

@@ -82,6 +82,9 @@ class Target:
     alignment: int
     """Values in the arena begin at a multiple of this many bytes: a cache line, so that no vector spans two lines."""
 
+    sorts_keys: bool = False
+    """Whether keys can be sorted by vectors (`kernel.SortKeys`)."""
+
     matrix_instructions: tuple[MatrixInstruction, ...] = ()
 
     launch_cost: float

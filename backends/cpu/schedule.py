@@ -22,6 +22,7 @@ from trivium.compiler.kernel.structure import (
     Loop,
     Position,
     Register,
+    SortKeys,
     Store,
     Update,
     While,
@@ -30,6 +31,9 @@ from trivium.compiler.kernel.structure import (
 from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fits_lanes, merged_extents, turned_loads
 
 UNKNOWN_EXTENT = 16
+SORTED_KEY = 0.3
+"""The cost of sorting keys, for each of them and each bit of their number."""
+
 PIECES = 8
 """Pieces per thread: these even out uneven pieces, and threads that start late."""
 LONG_CHAIN = 10
@@ -227,6 +231,8 @@ class _Planner:
             case Loop():
                 trips = math.prod(_count(e) for e in instruction.extents)
                 return trips * self._body_cost(instruction.body, index, lanes)
+            case SortKeys(_, _, count):
+                return SORTED_KEY * count * count.bit_length()
             case While():
                 return 50.0
         return sum(self._body_cost(block, index, lanes) for block in instruction.blocks)

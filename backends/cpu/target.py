@@ -102,6 +102,7 @@ def host() -> CpuTarget:
         fma=bool(features.get("fma")) if x86 else True,
         half=bool(features.get("f16c")) if x86 else True,
         ldexp=x86 and bool(features.get("avx512dq")),
+        sorts_keys=x86 and vector_bytes > 16,
     )
 
 
@@ -111,7 +112,7 @@ def level(name: str) -> CpuTarget:
         raise Error(f"unknown target {name!r}, expected one of {', '.join(LEVELS)}")
     vector_bytes, registers, fma, half, ldexp = LEVELS[name]
     facts = {"vector_bytes": vector_bytes, "vector_registers": registers, "fma": fma, "half": half, "ldexp": ldexp}
-    described = replace(host(), cpu=name, features="", **facts)
+    described = replace(host(), cpu=name, features="", sorts_keys=vector_bytes > 16, **facts)
     if not described.triple.startswith("x86_64"):
         raise Error(f"target {name} is an x86-64 processor, expected one of {described.triple}")
     return described
@@ -121,4 +122,7 @@ def emulated(name: str) -> CpuTarget:
     """Returns `level`, but with this processor's instructions: LLVM splits the vectors that are too wide for it. Code
     that is planned for another processor thus runs here."""
     here = host()
-    return replace(level(name), cpu=here.cpu, features=here.features, fma=here.fma, half=here.half, ldexp=here.ldexp)
+    facts = {"fma": here.fma, "half": here.half, "ldexp": here.ldexp}
+    described = level(name)
+    sorts_keys = here.sorts_keys and described.sorts_keys
+    return replace(described, cpu=here.cpu, features=here.features, sorts_keys=sorts_keys, **facts)

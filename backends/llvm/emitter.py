@@ -12,12 +12,13 @@ import llvmlite.ir as ll
 
 from trivium.backends.llvm import kernel_loops, memory
 from trivium.backends.llvm.apply import apply
-from trivium.backends.llvm.code import I64, Code, is_true, literal
+from trivium.backends.llvm.code import I1, I64, Code, is_true, literal
+from trivium.backends.llvm.key_sort import key_sort
 from trivium.backends.llvm.narrow import held_type
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.backends.llvm.workspace import Workspace
 from trivium.compiler.kernel.affine import Analysis
-from trivium.compiler.kernel.dtypes import INDEX
+from trivium.compiler.kernel.dtypes import INDEX, bit_width
 from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder
 from trivium.compiler.kernel.structure import (
     Apply,
@@ -30,6 +31,7 @@ from trivium.compiler.kernel.structure import (
     Loop,
     Register,
     Scratch,
+    SortKeys,
     Store,
     Update,
     While,
@@ -180,6 +182,8 @@ class Emitter:
                 memory.store(self.code, address, self.value(value), self.lanes, self.mask)
             case Update():
                 self._update(instruction)
+            case SortKeys(buffer, indices, count):
+                self._sort_keys(buffer, indices, count)
             case Scratch(buffer):
                 self.buffers[buffer] = self.workspace.room(self.builder, buffer.nbytes)
             case Loop():
@@ -233,6 +237,13 @@ class Emitter:
         new = kernel_loops.combined(self, update.combiner, old, values, [value.dtype for value in update.values])
         for place, value in zip(places, new, strict=True):
             memory.store(self.code, place, value, self.lanes, self.mask)
+
+    def _sort_keys(self, buffer: Buffer, indices: Indices, count: int) -> None:
+        keys, bits = self.address(buffer, indices), bit_width(buffer.dtype)
+        first = self.builder.gep(keys.pointer, [keys.base], source_etype=ll.IntType(bits))
+        spare = self.workspace.room(self.builder, count * bits // 8)
+        function = key_sort(self.builder.module, bits, self.code.target)
+        self.builder.call(function, [first, spare, I64(count), I1(0), I1(0)])
 
     # Branches
 

@@ -19,6 +19,7 @@ from trivium.compiler.kernel.structure import (
     Loop,
     Position,
     Register,
+    SortKeys,
     Store,
     Target,
     Update,
@@ -112,7 +113,7 @@ class Analysis:
         for division in divisions(instruction):
             self.escaping.update(symbols(division.dividend))
         match instruction:
-            case Load():
+            case Load() | SortKeys():
                 pass
             case Store(_, value, _):
                 self._escape(value)
@@ -149,7 +150,7 @@ def divisions(instruction: Instruction) -> Iterator[Quotient | Remainder]:
 def expressions(instruction: Instruction) -> Indices:
     """Returns the index expressions of an instruction."""
     match instruction:
-        case Load(_, indices) | Store(_, _, indices):
+        case Load(_, indices) | Store(_, _, indices) | SortKeys(_, indices):
             return indices
         case Position(index):
             return (index,)
@@ -158,10 +159,10 @@ def expressions(instruction: Instruction) -> Indices:
     return ()
 
 
-def accesses(block: Block) -> Iterator[Load | Store | Target]:
-    """Yields all loads, stores and targets of updates in `block`, including nested ones."""
+def accesses(block: Block) -> Iterator[Load | Store | SortKeys | Target]:
+    """Yields all loads, stores, sorts and targets of updates in `block`, including nested ones."""
     for instruction in walk(block):
-        if isinstance(instruction, Load | Store):
+        if isinstance(instruction, Load | Store | SortKeys):
             yield instruction
         elif isinstance(instruction, Update):
             yield from instruction.targets

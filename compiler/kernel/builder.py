@@ -39,6 +39,7 @@ from trivium.compiler.kernel.structure import (
     Position,
     Register,
     Scratch,
+    SortKeys,
     Store,
     Target,
     Update,
@@ -101,6 +102,10 @@ class KernelBuilder:
         """Combines values into elements, each specified by a buffer and indices (see `Update`)."""
         places = tuple(Target(buffer, self._indices(indices)) for buffer, indices in targets)
         self._append(Update(places, tuple(values), combiner))
+
+    def sort_keys(self, buffer: Buffer, count: int, *indices: Operand) -> None:
+        """Sorts neighbours, from these indices on (see `SortKeys`)."""
+        self._append(SortKeys(buffer, self._indices(indices), count))
 
     # Scalars
 

@@ -18,6 +18,7 @@ from trivium.compiler.kernel.structure import (
     Position,
     Register,
     Scratch,
+    SortKeys,
     Store,
     Target,
     Update,
@@ -57,6 +58,8 @@ class _Copier:
                 return Store(self._buffer(buffer), self._values.get(value, value), self._indices(indices))
             case Update():
                 return self._update(instruction)
+            case SortKeys(buffer, indices, count):
+                return SortKeys(self._buffer(buffer), self._indices(indices), count)
             case Scratch(buffer):
                 self._buffers[buffer] = replace(buffer)
                 return Scratch(self._buffers[buffer])

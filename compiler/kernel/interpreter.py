@@ -31,6 +31,7 @@ from trivium.compiler.kernel.structure import (
     Position,
     Register,
     Scratch,
+    SortKeys,
     Store,
     Update,
     While,
@@ -129,6 +130,8 @@ class Interpreter:
                 self._store(buffer, self.value(value), self.indices(indices))
             case Update():
                 self._update(instruction)
+            case SortKeys(buffer, indices, count):
+                self._sort_keys(buffer, self.indices(indices), count)
             case Position(index, result):
                 self._values[result] = self.index(index)
             case Scratch(buffer):
@@ -175,6 +178,13 @@ class Interpreter:
                 new = self._combined(update.combiner, old, values)
                 for target, value, at in zip(update.targets, new, places, strict=True):
                     self._store(target.buffer, value, at)
+
+    def _sort_keys(self, buffer: Buffer, indices: Sequence[np.ndarray], count: int) -> None:
+        active = np.broadcast_to(self.mask, self.shape)
+        ends = (self._addresses(buffer, [*indices[:-1], indices[-1] + end]) for end in (0, count - 1))
+        first, last = (np.broadcast_to(end, self.shape)[active] for end in ends)
+        places = np.linspace(first, last, count, dtype=np.int64, axis=-1)
+        self._memory[buffer][places] = np.sort(self._memory[buffer][places], axis=-1)
 
     def _addresses(self, buffer: Buffer, indices: Sequence[np.ndarray]) -> np.ndarray:
         """Returns the addresses of elements; 0 for inactive iterations."""

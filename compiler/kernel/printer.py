@@ -21,6 +21,7 @@ from trivium.compiler.kernel.structure import (
     Position,
     Register,
     Scratch,
+    SortKeys,
     Store,
     Update,
     While,
@@ -97,6 +98,8 @@ class _Printer:
                 yield f"{indent}store {self._use([value])}, {self._buffers[buffer]}[{self._indices(indices)}]"
             case Update():
                 yield from self._update(instruction, indent)
+            case SortKeys(buffer, indices, count):
+                yield f"{indent}sort {count} from {self._buffers[buffer]}[{self._indices(indices)}]"
             case Scratch(buffer):
                 self._buffers[buffer] = (
                     f"{buffer.name}{len(self._buffers)}" if buffer.name == "scratch" else f"s{len(self._buffers)}"

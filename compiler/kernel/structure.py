@@ -187,6 +187,20 @@ class Update(Instruction):
 
 
 @dataclass(eq=False)
+class SortKeys(Instruction):
+    """Sorts `count` neighbours of `buffer`, from `indices` on along its last dimension, in ascending order. They are
+    i32 or i64: keys, of which equal ones cannot be told apart."""
+
+    buffer: Buffer
+    indices: Indices
+    count: int
+
+    @property
+    def operands(self) -> tuple[Register, ...]:
+        return symbols(*self.indices)
+
+
+@dataclass(eq=False)
 class Scratch(Instruction):
     """Creates `buffer` (mode "scratch", contents undefined) for the enclosing block; inside a parallel loop each
     iteration has its own."""

@@ -21,6 +21,7 @@ from trivium.compiler.kernel.structure import (
     Position,
     Register,
     Scratch,
+    SortKeys,
     Store,
     Update,
     While,
@@ -53,7 +54,7 @@ def _check_nest(body: Block) -> None:
     rest = [i for outer in body.instructions if outer not in nests for i in (outer, *_inside(outer))]
     _require(len(nests) <= 1, f"the kernel has {len(nests)} parallel loops in a row, expected one around all")
     if nests or any(isinstance(i, Loop) for i in rest):
-        writes = [_describe(i) for i in rest if isinstance(i, Store | Update | Scratch)]
+        writes = [_describe(i) for i in rest if isinstance(i, Store | Update | SortKeys | Scratch)]
         _require(not writes, f"{', '.join(writes)} outside of the kernel's parallel loop")
 
 
@@ -107,6 +108,12 @@ class _Checker:
                 self._access(what, buffer, indices, value)
             case Update():
                 self._update(instruction, visible)
+            case SortKeys(buffer, indices, count):
+                has, sortable = f"{buffer.dtype}[{count}]", buffer.dtype in ("i32", "i64") and count > 0
+                _require(sortable, f"{what} has {has}, expected elements of type i32 or i64")
+                _require(buffer.layout[-1:] == (1,), f"{what} has elements that are not neighbours")
+                self._updated(what, buffer)
+                self._access(what, buffer, indices, Register(buffer.dtype))
             case Scratch(buffer):
                 _check_buffer(buffer)
                 self._buffers.add(buffer)
@@ -128,10 +135,13 @@ class _Checker:
         counts = len(update.targets), len(values)
         _require(counts[0] == counts[1], f"{what} has {counts[1]} values, expected {counts[0]}, one for each target")
         for target, value in zip(update.targets, values, strict=True):
-            mode = target.buffer.mode
-            _require(mode in ("inout", "scratch"), f"{what} updates a buffer of mode {mode}, expected inout or scratch")
+            self._updated(what, target.buffer)
             self._access(what, target.buffer, target.indices, value)
         self._combiner(what, update.combiner, values, visible)
+
+    def _updated(self, what: str, buffer: Buffer) -> None:
+        has, possible = buffer.mode, buffer.mode in ("inout", "scratch")
+        _require(possible, f"{what} updates a buffer of mode {has}, expected inout or scratch")
 
     def _combiner(self, what: str, combiner: str | Block, values: Sequence[Register], visible: set[Register]) -> None:
         if isinstance(combiner, Block):
@@ -192,7 +202,7 @@ def _describe(instruction: Instruction) -> str:
     match instruction:
         case Apply(op):
             return op
-        case Load(buffer) | Store(buffer):
+        case Load(buffer) | Store(buffer) | SortKeys(buffer):
             return f"{type(instruction).__name__.lower()} of {buffer.name}{list(buffer.shape)}"
         case Update(targets):
             return f"update of {', '.join(f'{t.buffer.name}{list(t.buffer.shape)}' for t in targets)}"

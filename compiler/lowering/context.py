@@ -179,6 +179,11 @@ class LoweringContext:
         parts = [part for scalar in scalars for part in (scalar if isinstance(scalar, tuple) else (scalar,))]
         self.b.update(elements, parts, combiner)
 
+    def sort_keys(self, memory: Any, indices: Indices, count: int) -> None:
+        """Sorts neighbours in a buffer, or in a temporary."""
+        buffer, at = (memory, indices) if isinstance(memory, Buffer) else self._place(memory, indices, "inout")
+        self.b.sort_keys(buffer, count, *map(self._expression, at))
+
     def scratch(self, element_type: Any, shape: Sequence[int]) -> Buffer:
         """Adds a temporary of the open block."""
         return self.b.scratch(dtype_of(element_type), (*shape, *parts(element_type)))

@@ -34,11 +34,16 @@ SHORTEST = 256
 @dataclass(frozen=True)
 class Key:
     """The unsigned integer of `bits` bits by which elements are sorted: `number` of them, in ascending or descending
-    order, floats by their total order."""
+    order, floats by their total order. `is_element` says whether the number is the first element itself."""
 
     number: Callable[[LoweringContext, Sequence[Scalar]], Register]
-    bits: int
+    dtype: DType
     descending: bool
+    is_element: bool
+
+    @property
+    def bits(self) -> int:
+        return bit_width(self.dtype)
 
     @property
     def type(self) -> Type:
@@ -71,7 +76,8 @@ def key_of(comparator: Region) -> Key | None:
         return None
     for own, other, descending in ((compare.lhs, compare.rhs, "GT"), (compare.rhs, compare.lhs, "LT")):
         if same(own, other, block):
-            return _key(partial(_computed, comparator, own), element_type, direction == descending)
+            number, is_element = partial(_computed, comparator, own), own is block.arguments[0]
+            return _key(number, element_type, direction == descending, is_element)
     return None
 
 
@@ -83,14 +89,14 @@ def _computed(comparator: Region, value: Value, ctx: LoweringContext, elements: 
 
 def key_of_number(element_type: Type, descending: bool) -> Key | None:
     """Returns the key of rows of single numbers, ordered as they are."""
-    return _key(lambda ctx, elements: elements[0], element_type, descending)  # type: ignore[arg-type,return-value]
+    return _key(lambda ctx, elements: elements[0], element_type, descending, True)  # type: ignore[arg-type,return-value]
 
 
-def _key(number: Callable[..., Register], element_type: Type, descending: bool) -> Key | None:
+def _key(number: Callable[..., Register], element_type: Type, descending: bool, is_element: bool) -> Key | None:
     dtype = dtype_of(element_type)
     bits = bit_width(dtype)
     known = bits in TYPES and (dtype not in FLOATS or dtype in ("bf16", "f16", "f32", "f64"))
-    return Key(number, bits, descending) if known else None
+    return Key(number, dtype, descending, is_element) if known else None
 
 
 def same(lhs: Value, rhs: Value, inside: Block) -> bool:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from trivium.compiler.kernel import Register
-from trivium.compiler.lowering import merging, selection
+from trivium.compiler.lowering import key_sort, merging, selection
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, RunTimeIndex, Variable, indices_of, variable
-from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.lowering.launches import Launches, Temporary
 from trivium.compiler.lowering.orders import is_order
 from trivium.compiler.lowering.radix import COUNTS, Order, distribute, key_of, key_of_number, passes
 from trivium.compiler.lowering.row import Row
@@ -66,9 +67,16 @@ def _sort(launches: Launches, sorting: Sorting) -> None:
         return
     limits, (_, outer) = launches.target.fusion, sorting.variables()
     rows = math.prod(v.extent for v in outer)
-    if limits.scratch_bytes < COUNTS:
+    by_vectors = key_sort.is_possible(sorting, launches.target)
+    if limits.scratch_bytes < COUNTS and not by_vectors:
         sorting = replace(sorting, key=None)
-    if sorting.scratch_bytes <= limits.scratch_bytes and (rows > 1 or sorting.extent <= limits.serial_row):
+    in_scratch = sorting.scratch_bytes <= limits.scratch_bytes and (rows > 1 or sorting.extent <= limits.serial_row)
+    if by_vectors:
+        if in_scratch:
+            key_sort.sort_in_scratch(launches, sorting, _distributed)
+        else:
+            key_sort.sort_in_passes(launches, sorting, _distribute_in_passes)
+    elif in_scratch:
         _sort_in_scratch(launches, sorting)
     else:
         _sort_in_passes(launches, sorting)
@@ -158,19 +166,30 @@ def _merge_in_passes(
 
 
 def _distribute_in_passes(
-    launches: Launches, sorting: Sorting, rows: Sequence[Row], outer: Sequence[Variable], along: Variable
+    launches: Launches,
+    sorting: Sorting,
+    rows: Sequence[Row],
+    outer: Sequence[Variable],
+    along: Variable,
+    only: Temporary | None = None,
 ) -> Row:
+    """Sorts rows by digits, `only` those for which a flag is set, and returns the order."""
     assert sorting.key is not None
     source, target = (
         Order(temporary(sorting, outer, sorting.key.type), temporary(sorting, outer, I32)) for _ in range(2)
     )
-    with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]):
+    with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]), _where(ctx, only, outer):
         _begin_keys(ctx, sorting, rows, source, along)
     for step in passes(sorting.key.bits, sorting.extent):
-        with launches.kernel(f"_digit{step.shift}") as ctx, ctx.nest(outer):
+        with launches.kernel(f"_digit{step.shift}") as ctx, ctx.nest(outer), _where(ctx, only, outer):
             distribute(ctx, step, source, target, sorting.extent)
         source, target = target, source
     return source.places
+
+
+def _where(ctx: LoweringContext, flags: Temporary | None, outer: Sequence[Variable]) -> AbstractContextManager[object]:
+    """Opens the branch that is taken for rows whose flag is set."""
+    return ctx.block(ctx.b.if_(ctx.load(flags, indices_of(outer)))) if flags else nullcontext()  # type: ignore[arg-type]
 
 
 def _begin(ctx: LoweringContext, order: Row, along: Variable, kind: Type) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -240,7 +241,8 @@ def sort(g: Generator) -> None:
 
 
 def sort_long(g: Generator) -> None:
-    """Rows that are long enough to be sorted by digits, with many equal elements; the result has only a few of them."""
+    """Rows that are long enough to be sorted by digits or by vectors, with many equal elements; the result has only a
+    few of them."""
     value = g.value(lambda kind: not is_complex(kind) and not is_boolean(kind), rank=1)
     element, size = value.type.element_type, math.prod(value.type.shape)
     if not size:
@@ -251,15 +253,30 @@ def sort_long(g: Generator) -> None:
     if g.chance(0.4) and is_float(element):
         values = g.add(ops.TopK(row, k=g.number(1, 100)))
     else:
-        places = g.add(ops.Iota(0, result=tensor(extent, of=I32)))
-        kinds = [tensor(of=v.type.element_type) for v in (row, places) for _ in range(2)]
-        direction = g.pick((ops.ComparisonDirection.LT, ops.ComparisonDirection.GT))
-        order = ops.ComparisonType.TOTALORDER if is_float(element) else None
-        less = region(kinds, lambda b, x, y, *rest: b.add(ops.Compare(x, y, direction, compare_type=order)))
-        values = g.add(ops.Sort([row, places], dimension=0, is_stable=True, comparator=less))
+        operands = [row] if g.chance(0.5) else [row, g.add(ops.Iota(0, result=tensor(extent, of=I32)))]
+        values = g.add(ops.Sort(operands, dimension=0, is_stable=True, comparator=_comparator(g, operands)))
     step = -(-values[0].type.shape[0] // 8)
     limits = values[0].type.shape
     g.offer(*(g.add(ops.Slice(v, start_indices=[0], limit_indices=limits, strides=[step])) for v in values))
+
+
+def _comparator(g: Generator, operands: Sequence[Value]) -> Region:
+    """Compares the first elements; some comparators take -0 for 0."""
+    element = operands[0].type.element_type
+    kinds = [tensor(of=v.type.element_type) for v in operands for _ in range(2)]
+    direction = g.pick((ops.ComparisonDirection.LT, ops.ComparisonDirection.GT))
+    order = ops.ComparisonType.TOTALORDER if is_float(element) else None
+    alike = is_float(element) and g.chance(0.4)
+
+    def unsigned(b: Builder, x: Value) -> Value:
+        zero = b.add(ops.Constant(np.zeros((), tensor(of=element).dtype)))
+        return b.add(ops.Select(b.add(ops.Compare(x, zero, ops.ComparisonDirection.EQ)), zero, x))
+
+    def less(b: Builder, *elements: Value) -> Value:
+        x, y = (unsigned(b, element) if alike else element for element in elements[:2])
+        return b.add(ops.Compare(x, y, direction, compare_type=order))
+
+    return region(kinds, less)
 
 
 def transform(g: Generator) -> None:

@@ -15,11 +15,15 @@ def everything() -> Kernel:
     b = KernelBuilder("everything")
     x, y = b.input("x", "f32", (4, 6)), b.output("y", "f32", (4,))
     with b.parallel(4) as (i,):
-        row = b.scratch("f32", (6,))
+        row, keys = b.scratch("f32", (6,)), b.scratch("i32", (6,))
         with b.parallel(6) as (j,):
             b.store(row, b.multiply(b.load(x, i, j), b.convert(b.add(j, i), "f32")), j)
+        with b.parallel(6) as (j,):
+            b.store(keys, b.convert(b.load(row, j), "i32"), j)
+        b.sort_keys(keys, 6, 0)
         with b.reduction(6, inits=[b.constant(0.0, "f32")], combiner="add") as total:
-            total.yield_(b.load(row, total.index))
+            weight = b.add(b.load(keys, total.index), b.convert(total.index, "i32"))
+            total.yield_(b.add(b.load(row, total.index), b.convert(weight, "f32")))
         with b.while_(total.result) as loop:
             loop.condition(b.compare("GT", loop.carried[0], 10.0))
             loop.yield_(b.divide(loop.carried[0], 2.0))
@@ -53,7 +57,7 @@ def test_a_copy_shares_nothing_that_the_block_defines() -> None:
     scratch = [{i.buffer for i in walk(block) if isinstance(i, Scratch)} for block in (kernel.body, body)]
     assert not defined[0] & defined[1]
     assert not scratch[0] & scratch[1]
-    assert len(scratch[1]) == 1
+    assert len(scratch[1]) == 2
 
 
 def test_parameters_are_bound_and_buffers_redirected() -> None:

@@ -75,3 +75,19 @@ def test_stored_values_have_the_type_of_the_buffer() -> None:
     b.store(y, b.constant(1, "i32"))
     with pytest.raises(CompileError, match="i32"):
         b.build()
+
+
+def sorts(dtype: str, mode: str, count: int = 8) -> KernelBuilder:
+    b = KernelBuilder("sorts")
+    y = b.input("y", dtype, (4, 8)) if mode == "in" else b.inout("y", dtype, (4, 8))
+    with b.parallel(4) as (i,):
+        b.sort_keys(y, count, i, 0)
+    return b
+
+
+def test_sorts_are_checked_and_printed() -> None:
+    assert "    sort 8 from y[i0, 0]" in str(sorts("i32", "inout").build())
+    with pytest.raises(CompileError, match=r"sortkeys of y\[4, 8\] has f32\[8\], expected elements of type i32 or i64"):
+        sorts("f32", "inout").build()
+    with pytest.raises(CompileError, match="updates a buffer of mode in, expected inout or scratch"):
+        sorts("i32", "in").build()

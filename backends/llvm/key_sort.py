@@ -1,0 +1,221 @@
+"""Sorting of signed integers, in place, by vectors: a quicksort, whose partitions compress the smaller and the other
+lanes of each vector, down to blocks that fit in registers (`network`). A pivot is the median of a sample. A part that
+is left of a bad split is split at the middle of its range of values, which happens at most once for each bit of the
+range; so the number of passes is bounded by the bits of the keys and of their number, whatever the keys are.
+
+Code for each type is one function of a module, `void (ptr keys, ptr spare, i64 count, i1 away, i1 middle)`. Both places
+have room for `count` keys, which are in the first one; the sorted ones go to the second one if `away`."""
+
+from __future__ import annotations
+
+import llvmlite.ir as ll
+
+from trivium.backends.llvm import memory
+from trivium.backends.llvm.code import I1, I8, I32, I64, POINTER, Code, Literal, literal, mangle, undefined
+from trivium.backends.llvm.loops import counted
+from trivium.backends.llvm.network import sorted_vectors
+from trivium.backends.llvm.numbers import Int, i64
+from trivium.backends.llvm.target import LlvmTarget
+
+SAMPLE = 4
+"""The number of vectors of which the median is a pivot."""
+
+LOPSIDED = 16
+"""A split is bad if one side has less than this share of the elements."""
+
+
+def key_sort(module: ll.Module, bits: int, target: LlvmTarget) -> ll.Function:
+    """Returns the module's function that sorts integers of 32 or 64 bits."""
+    name = f"sort.i{bits}"
+    return module.globals.get(name) or _Sort(module, name, ll.IntType(bits), target).define()
+
+
+class _Sort:
+    def __init__(self, module: ll.Module, name: str, type_: ll.IntType, target: LlvmTarget):
+        self.module, self.name, self.type, self.target = module, name, type_, target
+        self.lanes = target.vector_bytes * 8 // type_.width
+        self.vector = ll.VectorType(type_, self.lanes)
+        # Half of the registers; the other half is for the next elements.
+        most = target.vector_registers // 2
+        counts = [1 << n for n in range(1, most.bit_length())]
+        self.blocks = {n: self._function(f".{n}", 3) for n in counts}
+        self.sort = self._function("", 5)
+
+    def _function(self, suffix: str, arguments: int) -> ll.Function:
+        types = [POINTER, POINTER, I64, I1, I1][:arguments]
+        function = ll.Function(self.module, ll.FunctionType(ll.VoidType(), types), self.name + suffix)
+        function.linkage = "internal"
+        function.attributes.add("nounwind")
+        return function
+
+    def define(self) -> ll.Function:
+        for count, function in self.blocks.items():
+            self._define_block(function, count)
+        self._define_sort()
+        return self.sort
+
+    def _open(self, function: ll.Function) -> Code:
+        return Code(ll.IRBuilder(function.append_basic_block("entry")), self.target)
+
+    def _at(self, code: Code, pointer: ll.Value, index: ll.Value) -> ll.Value:
+        return code.builder.gep(pointer, [index], source_etype=self.type)
+
+    def _leading(self, code: Code, count: ll.Value) -> ll.Value:
+        """Returns the mask of as many lanes; of all if there are fewer."""
+        count = code.builder.trunc(code.intrinsic("llvm.smin", count, I64(self.lanes)), I32)
+        numbers = Literal(ll.VectorType(I32, self.lanes), f"<{', '.join(f'i32 {n}' for n in range(self.lanes))}>")
+        return code.icompare("<", numbers, code.splat(count, self.lanes))
+
+    def _define_block(self, function: ll.Function, count: int) -> None:
+        """Sorts up to `count` vectors in registers."""
+        code, (source, target, number) = self._open(function), function.args
+        largest = literal(self.vector, (1 << (self.type.width - 1)) - 1)
+        places = [I64(n * self.lanes) for n in range(count)]
+        masks = [self._leading(code, code.isub(number, place)) for place in places]
+        pairs = list(zip(places, masks, strict=True))
+        loaded = [memory.load_vector(code, self._at(code, source, n), self.vector, m, largest) for n, m in pairs]
+        for (place, mask), vector in zip(pairs, sorted_vectors(code, loaded), strict=True):
+            memory.store_vector(code, vector, self._at(code, target, place), mask)
+        code.builder.ret_void()
+
+    def _define_sort(self) -> None:
+        """Splits the larger side again, in a loop, so that calls are nested as deep as the count has bits at most."""
+        function = self.sort
+        code = self._open(function)
+        builder, entry = code.builder, code.builder.block
+        again = builder.append_basic_block("again")
+        builder.branch(again)
+        builder.position_at_end(again)
+        state = [code.phi([(value, entry)]) for value in function.args]
+        keys, spare, count, away, _ = state
+        for vectors, block in self.blocks.items():
+            with builder.if_then(code.icompare("<=", count, vectors * self.lanes)):
+                builder.call(block, [keys, code.select(away, spare, keys), count])
+                builder.ret_void()
+        kept = self._partition(code, keys, spare, count, away, self._pivot(code, *state))
+        moved = builder.sub(count, kept)
+        sides = [
+            [keys, self._at(code, spare, moved), kept, away],
+            [spare, self._at(code, keys, kept), moved, builder.not_(away)],
+        ]
+        fewer = code.icompare("<", kept, moved)
+        smaller, larger = ([code.select(fewer, *pair) for pair in zip(*s, strict=True)] for s in (sides, sides[::-1]))
+        bad = code.icompare("<", builder.mul(smaller[2], I64(LOPSIDED)), count)
+        builder.call(function, [*smaller, bad])
+        for phi, value in zip(state, (*larger, bad), strict=True):
+            phi.add_incoming(value, builder.block)
+        builder.branch(again)
+
+    def _pivot(
+        self, code: Code, keys: ll.Value, spare: ll.Value, count: ll.Value, away: ll.Value, middle: ll.Value
+    ) -> ll.Value:
+        """Returns a number that some of the keys are smaller than; ends the function if they are all equal."""
+        builder = code.builder
+        with builder.if_else(middle) as (then, otherwise):
+            with then:
+                of_range, after_range = self._middle(code, keys, spare, count, away), builder.block
+            with otherwise:
+                of_sample, after_sample = self._median(code, keys, count), builder.block
+        return code.phi([(of_range, after_range), (of_sample, after_sample)])
+
+    def _median(self, code: Code, keys: ll.Value, count: ll.Value) -> ll.Value:
+        """Returns the median of vectors that are spread over the keys."""
+        part = code.lshr(count, SAMPLE.bit_length() - 1)
+        first = code.lshr(code.isub(part, self.lanes), 1)
+        places = [code.iadd(first, code.builder.mul(part, I64(n))) for n in range(SAMPLE)]
+        sample = [memory.load_vector(code, self._at(code, keys, place), self.vector) for place in places]
+        return code.builder.extract_element(sorted_vectors(code, sample)[SAMPLE // 2], I32(0))
+
+    def _middle(self, code: Code, keys: ll.Value, spare: ll.Value, count: ll.Value, away: ll.Value) -> ll.Value:
+        """Returns the first number of the upper half of the range from the least to the largest key."""
+        builder, names = code.builder, ("smin", "smax")
+        last = builder.sub(count, I64(self.lanes))
+        ends = memory.load_vector(code, self._at(code, keys, last), self.vector)
+        with counted(code, 0, Int(code, last), self.lanes, [ends, ends], nonempty=True) as loop:
+            vector = memory.load_vector(code, self._at(code, keys, i64(loop.index)), self.vector)
+            loop.next = [code.intrinsic(f"llvm.{n}", old, vector) for n, old in zip(names, loop.carried, strict=True)]
+        least, largest = (
+            code.call(f"llvm.vector.reduce.{name}.{mangle(self.vector)}", self.type, found)
+            for name, found in zip(names, loop.carried, strict=True)
+        )
+        with builder.if_then(code.icompare("==", least, largest)):
+            self._copy(code, spare, keys, code.select(away, count, 0))
+            builder.ret_void()
+        half = code.lshr(code.isub(largest, least), 1)
+        return code.iadd(code.iadd(least, half), 1)
+
+    def _partition(
+        self, code: Code, keys: ll.Value, spare: ll.Value, count: ll.Value, away: ll.Value, pivot: ll.Value
+    ) -> ll.Value:
+        """Keeps the keys below the pivot, or if `away` those that are not, as the first of `keys`, and moves the others
+        to `spare`. Returns the number of keys that stay."""
+        builder, pivots, turned = code.builder, code.splat(pivot, self.lanes), code.splat(away, self.lanes)
+        rest = code.both(count, self.lanes - 1)
+        whole = builder.sub(count, rest)
+        with counted(code, 0, Int(code, whole), self.lanes, [I64(0)], nonempty=True) as loop:
+            index, (kept,) = i64(loop.index), loop.carried
+            vector = memory.load_vector(code, self._at(code, keys, index), self.vector)
+            stays = builder.xor(code.icompare("<", vector, pivots), turned)
+            moved = self._at(code, spare, builder.sub(index, kept))
+            # Neither store reaches beyond the end of this vector, up to which all keys have been read.
+            memory.store_vector(code, self._compressed(code, vector, stays), self._at(code, keys, kept))
+            memory.store_vector(code, self._compressed(code, vector, builder.not_(stays)), moved)
+            loop.next = [builder.add(kept, self._number(code, stays))]
+        (kept,) = loop.carried
+        inside = self._leading(code, rest)
+        vector = memory.load_vector(code, self._at(code, keys, whole), self.vector, inside)
+        stays = builder.and_(builder.xor(code.icompare("<", vector, pivots), turned), inside)
+        for mask, target, place in (
+            (stays, keys, kept),
+            (builder.xor(stays, inside), spare, builder.sub(whole, kept)),
+        ):
+            number = self._number(code, mask)
+            compressed = self._compressed(code, vector, mask)
+            memory.store_vector(code, compressed, self._at(code, target, place), self._leading(code, number))
+        return builder.add(kept, self._number(code, stays))
+
+    def _copy(self, code: Code, target: ll.Value, source: ll.Value, count: ll.Value) -> None:
+        rest = code.both(count, self.lanes - 1)
+        whole = code.builder.sub(count, rest)
+        with counted(code, 0, Int(code, whole), self.lanes) as loop:
+            index = i64(loop.index)
+            vector = memory.load_vector(code, self._at(code, source, index), self.vector)
+            memory.store_vector(code, vector, self._at(code, target, index))
+        inside = self._leading(code, rest)
+        vector = memory.load_vector(code, self._at(code, source, whole), self.vector, inside)
+        memory.store_vector(code, vector, self._at(code, target, whole), inside)
+
+    # Masks
+
+    def _bits(self, code: Code, mask: ll.Value) -> ll.Value:
+        bits = code.builder.bitcast(mask, ll.IntType(self.lanes))
+        return code.builder.zext(bits, I64)
+
+    def _number(self, code: Code, mask: ll.Value) -> ll.Value:
+        """Returns the number of lanes in a mask."""
+        return code.intrinsic("llvm.ctpop", self._bits(code, mask))
+
+    def _compressed(self, code: Code, vector: ll.Value, mask: ll.Value) -> ll.Value:
+        """Returns the lanes of a mask as the first ones; the others are undefined."""
+        if self.target.vector_bytes == 64:
+            name = f"llvm.experimental.vector.compress.{mangle(self.vector)}"
+            return code.call(name, self.vector, vector, mask, undefined(self.vector))
+        place = code.builder.gep(self._orders(), [self._bits(code, mask)], source_etype=ll.VectorType(I8, 8))
+        order = code.builder.zext(memory.load_vector(code, place, ll.VectorType(I8, 8)), ll.VectorType(I32, 8))
+        words = code.builder.bitcast(vector, ll.VectorType(I32, 8))
+        moved = code.call("llvm.x86.avx2.permd", words.type, words, order)
+        return code.builder.bitcast(moved, self.vector)
+
+    def _orders(self) -> ll.Value:
+        """Returns the table of the words of a vector of 32 bytes that each mask selects, eight bytes for each."""
+        name = f"{self.name}.orders"
+        if name not in self.module.globals:
+            words = range(8 // self.lanes)
+            numbers = list[int]()
+            for mask in range(1 << self.lanes):
+                chosen = [lane * len(words) + word for lane in range(self.lanes) if mask >> lane & 1 for word in words]
+                numbers += (chosen + [0] * 8)[:8]
+            table = ll.GlobalVariable(self.module, ll.ArrayType(I8, len(numbers)), name)
+            table.linkage, table.global_constant, table.align = "internal", True, 64
+            table.initializer = ll.Constant(table.value_type, bytearray(numbers))
+        return self.module.globals[name]
