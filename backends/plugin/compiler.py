@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from trivium.backends.advice import advised
 from trivium.backends.artifact import from_bytes, to_bytes
 from trivium.backends.cpu.client import CpuLoadedExecutable, cpu_client
 from trivium.backends.plugin.division import Divided, divide, fill_pieces
@@ -69,7 +70,9 @@ def compile_program(
         module = _read(code, format)
         register_foreign_functions(module, foreign_functions)
         divided = divide(module, request.num_replicas, request.num_partitions)
-        executable = cpu_client().compile(module if divided is None else divided.program.module, CompileOptions())
+        program = module if divided is None else divided.program.module
+        with advised(program):
+            executable = cpu_client().compile(program, CompileOptions())
     for asker, sharding in divided.inspected() if divided is not None else ():
         for inspector in inspectors:
             inspector(asker, sharding)

@@ -174,13 +174,14 @@ def compile(
     results then depend on the order of threads, and differ in the last bits from run to run. `tf32` allows tensor cores
     to multiply f32: they round factors to 10 bits of mantissa. Raises `CompileError`, or `VerificationError`.
     """
+    from trivium.backends.advice import advised
     from trivium.executable import compile_module
     from trivium.ir.memory import exhaustion
 
     _require_module(module)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise Error(f"threads has {threads!r}, expected an integer of at least 1")
-    with exhaustion("compiling the program", CompileError):
+    with exhaustion("compiling the program", CompileError), advised(module):
         return compile_module(
             module,
             device=device,

@@ -39,7 +39,6 @@ from torch._guards import TracingContext
 from torch._prims_common import make_contiguous_strides_for
 
 import trivium
-from trivium.advice import advised
 from trivium.backends.parts import PartedExecutable
 from trivium.executable import Executable
 from trivium.importers.pytorch import (
@@ -222,8 +221,7 @@ class CompiledGraph:
                 raise
             _warn(cut, error)
             return self._split(cut, inputs)
-        with advised(imported.module):
-            executable = trivium.compile(imported.module, **self.options)
+        executable = trivium.compile(imported.module, **self.options)
         shown = zip(imported.outputs, imported.metas, strict=True)
         layouts = {
             output.index: _layout(meta)

@@ -22,7 +22,6 @@ from jax.interpreters import mlir
 from jaxlib.mlir import ir
 
 import trivium
-from trivium.advice import advised
 from trivium.backends.plugin.foreign import register_foreign_functions
 from trivium.backends.plugin.foreign_program import HANDLER, ForeignProgram, handler
 from trivium.executable import Executable
@@ -137,7 +136,6 @@ def _compiled(jaxpr: core.ClosedJaxpr, options: Options) -> Executable:
     if options not in compiled:
         module = import_jaxpr(jaxpr)
         register_foreign_functions(module, [registered_with_jax])
-        with advised(module):
-            run = trivium.compile(module, **options._asdict())
+        run = trivium.compile(module, **options._asdict())
         compiled[options] = run
     return compiled[options]

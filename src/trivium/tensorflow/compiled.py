@@ -12,7 +12,6 @@ from typing import Any, TypedDict
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from trivium.advice import advised
 from trivium.api import compile
 from trivium.executable import Executable
 from trivium.importers.tensorflow.module import Interface, captured, import_graph, interface_of, variable_from
@@ -171,8 +170,7 @@ class Compiled:
 
     def _compile(self, operands: Sequence[Any]) -> Code:
         module = self._import(operands)
-        with advised(module):
-            executable = compile(module, **self.options)
+        executable = compile(module, **self.options)
         return Code(executable, [result.type for result in executable.signature.results])
 
     def _import(self, operands: Sequence[Any]) -> Module:

@@ -13,6 +13,7 @@ import pytest
 from trivium.backends.artifact import from_bytes, to_bytes
 from trivium.backends.plugin.compiler import ARTIFACT, BYTECODE, TYPES, Kept, compile_program, explanation
 from trivium.backends.plugin.structures import CompileReply, CompileRequest
+from trivium.compiler import driver
 from trivium.ir.bytecode import serialize
 from trivium.ir.errors import CompileError, Error, ParseError, UnsupportedOpError, VerificationError
 from trivium.ir.text import parse
@@ -132,6 +133,15 @@ def test_inputs_that_are_not_programs(code: bytes, format: str) -> None:
     with pytest.raises(Error) as error:
         compiled(code, format)
     assert explanation(error.value)[1]
+
+
+def test_errors_of_compiling_name_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise CompileError("no")
+
+    monkeypatch.setattr(driver, "compile", refuse)
+    with pytest.raises(CompileError, match="try:   trivium debug minify "):
+        compiled(TEXT.encode())
 
 
 def test_dynamic_shapes_are_refused() -> None:
