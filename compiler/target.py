@@ -87,6 +87,9 @@ class Target:
 
     matrix_instructions: tuple[MatrixInstruction, ...] = ()
 
+    attention: bool = False
+    """Whether attention in f32 may be one kernel (`kernel/attention.py`), which the backend has a template for."""
+
     launch_cost: float
     """The cost of launching a kernel."""
 

@@ -16,7 +16,6 @@ from trivium.backends.llvm.emitter import Emitter
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop
 from trivium.compiler.kernel.index import Atom
-from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Block, Register
 from trivium.compiler.schedule import Schedule, serial
 
@@ -40,10 +39,9 @@ class Contracted:
     this one. `emitter` makes what emits blocks of the kernel."""
 
     def __init__(
-        self, kernel: Kernel, code: Code, dialect: Dialect, thread: ll.Value, tile: int, emitter: MakeEmitter
+        self, mark: Contraction, code: Code, dialect: Dialect, thread: ll.Value, tile: int, emitter: MakeEmitter
     ) -> None:
-        assert kernel.contraction is not None, "a contraction is marked"
-        self.mark: Contraction = kernel.contraction
+        self.mark = mark
         self.code, self.builder, self.dialect = code, code.builder, dialect
         self.thread, self.tile, self._emitter = thread, tile, emitter
         self.plain = emitter(Analysis(Block()), Schedule())

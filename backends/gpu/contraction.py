@@ -19,7 +19,7 @@ from trivium.compiler.kernel.structure import Block
 
 
 @dataclass
-class _Operand:
+class Operand:
     """One side of the product. `role` is that of its own loops; `places` are the elements that this thread reads of
     each piece, as indices of these loops, `within` whether those exist, and `local` their places in the tile."""
 
@@ -42,28 +42,28 @@ class TiledContraction(Contracted):
     def emit(self, block: ll.Value) -> None:
         """Emits the tile that has the number `block`."""
         place = self.place(block)
-        lhs = self._operand(self.mark.lhs, self.mark.lhs_prologue, "m", place.row)
-        rhs = self._operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column)
-        sums = self._sums(lhs, rhs, place.batch)
+        lhs = self.operand(self.mark.lhs, self.mark.lhs_prologue, "m", place.row)
+        rhs = self.operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column)
+        sums = self.sums(lhs, rhs, place.batch)
         y, x = self.builder.udiv(self.thread, I32(SIDE)), self.builder.urem(self.thread, I32(SIDE))
         for number, total in enumerate(sums):
-            row = self.plus(place.row, self._own_row(y, number // self.each))
-            column = self.plus(place.column, self._own_column(x, number % self.each))
+            row = self.plus(place.row, self.own_row(y, number // self.each))
+            column = self.plus(place.column, self.own_column(x, number % self.each))
             self.finish(total, row, column, place.batch)
 
-    def _own_row(self, y: ll.Value, number: int) -> ll.Value:
+    def own_row(self, y: ll.Value, number: int) -> ll.Value:
         return self.plus(self.builder.mul(y, I32(self.each)), number)
 
-    def _own_column(self, x: ll.Value, number: int) -> ll.Value:
+    def own_column(self, x: ll.Value, number: int) -> ll.Value:
         return self.plus(x, SIDE * number)
 
     # Operands
 
-    def _operand(self, access: Access, prologue: Block | None, role: str, first: ll.Value) -> _Operand:
+    def operand(self, access: Access, prologue: Block | None, role: str, first: ll.Value) -> Operand:
         """Returns an operand, of which threads with neighbouring numbers read neighbours in memory."""
         along = self.runs_along_depth(access, role)
-        memory_ = self.dialect.shared(self.code, 4 * DEPTH * self._pitch)
-        operand = _Operand(access, prologue, role, memory_, [], [], [])
+        memory_ = self.dialect.shared(self.code, 4 * DEPTH * self.pitch)
+        operand = Operand(access, prologue, role, memory_, [], [], [])
         for number in range(self.each):
             element = self.plus(self.thread, SIDE * SIDE * number)
             inner, outer = (
@@ -77,32 +77,32 @@ class TiledContraction(Contracted):
         return operand
 
     @property
-    def _pitch(self) -> int:
+    def pitch(self) -> int:
         """The distance between two lines of a piece in shared memory: odd, so that threads do not wait for a bank."""
         return self.tile + 1
 
-    def _read(self, operand: _Operand, piece: ll.Value, batch: Indices) -> None:
+    def read(self, operand: Operand, piece: ll.Value, batch: Indices) -> None:
         """Reads this thread's share of a piece, which begins at iteration `piece` of the depth."""
         for place, within, (depth, own) in zip(operand.places, operand.within, operand.local, strict=True):
             number = self.plus(piece, depth)
             loops = {**batch, **place, **self.indices("k", number)}
             guards = [within, self.inside("k", number, DEPTH)]
             element = self.element(operand.access, operand.prologue, loops, guards)
-            at = self.plus(self.builder.mul(depth, I32(self._pitch)), own)
+            at = self.plus(self.builder.mul(depth, I32(self.pitch)), own)
             self.builder.store(element, self._shared(operand, at))
 
-    def _shared(self, operand: _Operand, at: ll.Value) -> ll.Value:
+    def _shared(self, operand: Operand, at: ll.Value) -> ll.Value:
         return self.builder.gep(operand.memory, [at], source_etype=F32)
 
     # Sums
 
-    def _sums(self, lhs: _Operand, rhs: _Operand, batch: Indices) -> list[ll.Value]:
+    def sums(self, lhs: Operand, rhs: Operand, batch: Indices) -> list[ll.Value]:
         """Returns this thread's sums, row by row."""
         zeros = [F32(0.0)] * self.each**2
         with counted(self.code, 0, self.extent("k"), DEPTH, zeros) as piece:
             begin = self.builder.trunc(i64(piece.index), I32)
-            self._read(lhs, begin, batch)
-            self._read(rhs, begin, batch)
+            self.read(lhs, begin, batch)
+            self.read(rhs, begin, batch)
             self.dialect.barrier(self.code)
             sums = piece.carried
             for depth in range(DEPTH):
@@ -112,13 +112,13 @@ class TiledContraction(Contracted):
             piece.next = sums
         return piece.carried
 
-    def _products(self, lhs: _Operand, rhs: _Operand, depth: int, sums: list[ll.Value]) -> list[ll.Value]:
+    def _products(self, lhs: Operand, rhs: Operand, depth: int, sums: list[ll.Value]) -> list[ll.Value]:
         y, x = self.builder.udiv(self.thread, I32(SIDE)), self.builder.urem(self.thread, I32(SIDE))
-        line = I32(depth * self._pitch)
-        rows = [self._stored(lhs, self.plus(line, self._own_row(y, number))) for number in range(self.each)]
-        columns = [self._stored(rhs, self.plus(line, self._own_column(x, number))) for number in range(self.each)]
+        line = I32(depth * self.pitch)
+        rows = [self.stored(lhs, self.plus(line, self.own_row(y, number))) for number in range(self.each)]
+        columns = [self.stored(rhs, self.plus(line, self.own_column(x, number))) for number in range(self.each)]
         pairs = [(row, column) for row in rows for column in columns]
         return [self.code.fused(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
 
-    def _stored(self, operand: _Operand, at: ll.Value) -> ll.Value:
+    def stored(self, operand: Operand, at: ll.Value) -> ll.Value:
         return self.builder.load(self._shared(operand, at), typ=F32)

@@ -11,6 +11,7 @@ from typing import Any
 import llvmlite.ir as ll
 
 from trivium.backends.gpu import atomics
+from trivium.backends.gpu.attention import FusedAttention
 from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.plan import Launched
@@ -133,18 +134,21 @@ class _Place:
 
 
 def _tile(kernel: Kernel, place: _Place) -> None:
-    """Emits a tile of a contraction."""
+    """Emits a tile of a contraction, or of attention."""
     code, dialect, workspace = place.code, place.dialect, place.workspace()
 
     def emitter(analysis: Analysis, schedule: Schedule) -> Emitter:
         return Emitter(code, analysis, schedule, place.buffers, workspace)
 
-    operands = kernel, code, dialect, dialect.thread(code), place.grid.tile, emitter
+    if kernel.attention is not None:
+        FusedAttention(kernel.attention, code, dialect, place.grid.tile, emitter).emit(dialect.block(code))
+        return
+    assert kernel.contraction is not None, "a contraction is marked"
+    operands = kernel.contraction, code, dialect, dialect.thread(code), place.grid.tile, emitter
     if not place.grid.matrix:
         TiledContraction(*operands).emit(dialect.block(code))
         return
     assert isinstance(code.target, GpuTarget), "code for a GPU"
-    assert kernel.contraction is not None, "a contraction is marked"
     found = instruction(kernel.contraction, code.target)
     assert found is not None, "the schedule has found an instruction"
     TensorContraction(*operands, instruction=found, threads=place.grid.threads).emit(dialect.block(code))

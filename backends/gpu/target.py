@@ -32,6 +32,7 @@ class GpuTarget(LlvmTarget):
     divides_integers_in_lanes: bool = True
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
     shared_memory_bytes: int = 48 << 10
+    attention: bool = True
     alignment: int = 128
     # About 5 us from one launch to the next.
     launch_cost: float = 16_000.0

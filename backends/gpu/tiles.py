@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from trivium.backends.gpu.dialect import WARP
 from trivium.backends.gpu.target import GpuTarget
+from trivium.compiler.kernel.attention import Attention
 from trivium.compiler.kernel.contraction import Contraction
 from trivium.compiler.kernel.dtypes import FLOATS
 from trivium.compiler.kernel.kernel import Kernel
@@ -31,6 +32,12 @@ LINE, CHUNK, STAGES = 64, 16, 3
 """With matrix instructions: the bytes of depth of a piece in shared memory, the bytes that are copied at once, and the
 number of pieces that are there or on the way."""
 
+ATTENTION_TILES = (64, 96), (32, 1)
+"""The same, for the queries of attention."""
+
+MOST_COLUMNS = 64
+"""The most features of values beside a tile of more than 32 queries: each thread has all of its sums."""
+
 WARP_COLUMNS = 32
 """The columns of a tile that are one warp's."""
 
@@ -42,6 +49,8 @@ def warp_rows(tile: int) -> int:
 
 def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None:
     """Returns the schedule of a contraction's parallel loop; None if tiles do not fit it."""
+    if kernel.attention is not None:
+        return _attention_plan(kernel.attention, loop)
     mark = kernel.contraction
     if mark is None or loop.extents != tuple(one.extent for one in mark.loops if one.role != "k"):
         return None
@@ -78,6 +87,18 @@ def _plan(mark: Contraction, loop: Loop, size: int, threads: int = SIDE * SIDE) 
     batch, rows, columns = (mark.positions(role) for role in ("batch", "m", "n"))
     spread = Mapping(Unit.GRID, batch, 1), Mapping(Unit.GRID, rows, size), Mapping(Unit.GRID, columns, size)
     return LoopSchedule(loop.extents, (*spread, Mapping(Unit.BLOCK, (*rows, *columns), threads)))
+
+
+def _attention_plan(mark: Attention, loop: Loop) -> LoopSchedule:
+    batch, rows = (mark.values.positions(role) for role in ("batch", "m"))
+    features = math.prod(mark.values.extents("n"))
+    plans = []
+    for size, least in ATTENTION_TILES:
+        spread = Mapping(Unit.GRID, batch, 1), Mapping(Unit.GRID, rows, size)
+        plan = LoopSchedule(loop.extents, (*spread, Mapping(Unit.BLOCK, rows, SIDE * SIDE)))
+        if launch(plan)[1] >= least and (features <= MOST_COLUMNS or size == 32):
+            plans.append(plan)
+    return plans[0]
 
 
 def _tensor_plan(mark: Contraction, loop: Loop, size: int) -> LoopSchedule:

@@ -155,6 +155,8 @@ class _Fuser:
     # What a group accepts
 
     def _accepts(self, group: Group, op: Operation) -> bool:
+        if group.form.includes(op):
+            return True
         if len(group.members) >= MOST_MEMBERS or max(group.depth.get(r, 0) for r in op.results) >= MOST_DEEP:
             return False
         if is_addressing(op):

@@ -21,8 +21,8 @@ def contraction_kernel(name: str, params: Sequence[Buffer], contraction: Contrac
         zero = builder.constant(0.0, contraction.accumulate)
         with builder.reduction(*inner, inits=[zero], combiner="add") as loop:
             every = [*indices[: len(outputs)], *loop.indices][: len(contraction.loops)]
-            lhs = _operand(builder, contraction, contraction.lhs, contraction.lhs_prologue, every)
-            rhs = _operand(builder, contraction, contraction.rhs, contraction.rhs_prologue, every)
+            lhs = operand_element(builder, contraction, contraction.lhs, contraction.lhs_prologue, every)
+            rhs = operand_element(builder, contraction, contraction.rhs, contraction.rhs_prologue, every)
             loop.yield_(builder.multiply(lhs, rhs))
         builder.inline(contraction.epilogue, loop.result, *indices[: len(outputs)])
     kernel = Kernel(name, list(params), builder.body, contraction)
@@ -38,7 +38,7 @@ def sum_of(kernel: Kernel) -> Loop | None:
     return next(i for i in walk(kernel.body) if isinstance(i, Loop) and i.kind == "reduction")
 
 
-def _operand(
+def operand_element(
     b: KernelBuilder, contraction: Contraction, access: Access, prologue: Block | None, loops: list[Register]
 ) -> Register:
     """Emits one element of an operand, after its prologue; zero if it is padding."""

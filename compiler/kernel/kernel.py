@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from trivium.compiler.kernel import printer, verifier
 from trivium.compiler.kernel.contraction import Contraction
 from trivium.compiler.kernel.structure import Block, Buffer
+
+if TYPE_CHECKING:
+    from trivium.compiler.kernel.attention import Attention
 
 
 @dataclass(eq=False)
 class Kernel:
     """A named kernel: `params` are the buffers that a launch binds, in order; `body` is the program; `contraction`, if
     set, describes the matrix product or convolution that the body computes, so that a backend may use a template
-    instead."""
+    instead; `attention` does so for two products with a softmax between them."""
 
     name: str
     params: list[Buffer]
     body: Block
     contraction: Contraction | None = None
+    attention: Attention | None = None
 
     def __str__(self) -> str:
         return printer.print_kernel(self)

@@ -55,6 +55,9 @@ class _Printer:
         yield from self._block(kernel.body, "  ")
         if kernel.contraction is not None:
             yield from self._contraction(kernel.contraction, "  ")
+        if kernel.attention is not None:
+            # Its loop nest says everything.
+            yield "  attention"
         yield "}"
 
     def _contraction(self, contraction: Contraction, indent: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from trivium.compiler.costs import FAR, is_reduction, takes_loop_or_branch
 from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables, same_extents
+from trivium.compiler.fusion.forms.attention import attention_around
 from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form, demanded
 from trivium.compiler.fusion.forms.rows import Rows
@@ -29,7 +30,7 @@ class Elementwise(Form):
             variables = None if isinstance(demand, Opaque) else plain_variables(demand)
             return None if variables is None else self._rows(op, variables, target)
         loops = loops_of_sums(op, demand, self.space)
-        return None if loops is None else Contraction(loops, op)
+        return None if loops is None else attention_around(op, loops, target) or Contraction(loops, op)
 
     def _rows(self, op: ops.Reduce, points: Sequence[Variable], target: Target) -> Rows | None:
         shape = op.inputs[0].type.shape

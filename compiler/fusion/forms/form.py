@@ -34,6 +34,10 @@ class Form(ABC):
 
     # What it accepts
 
+    def includes(self, op: Operation) -> bool:
+        """Whether the kernel computes the op, whatever else it accepts."""
+        return False
+
     def taking(self, op: Operation, demand: Demand, others_read: int, target: Target) -> Form | None:
         """Returns the form of the group after accepting `op`, whose results have this one demand; None if `op` does not
         fit. `others_read`: the number of values that the group already reads."""

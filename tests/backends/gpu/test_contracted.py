@@ -23,11 +23,14 @@ def contracted(module: Module) -> Contracted:
     (step,) = Stages(module, target, CompileOptions()).program.steps
     assert isinstance(step, Launch)
     dialect, kernel = Nvptx(), step.kernel
+    assert kernel.contraction is not None
     function = dialect.define(ll.Module(), "k", len(kernel.params) + 1, 256)
     code = Code(ll.IRBuilder(function.append_basic_block()), target)
     buffers = dict(zip(kernel.params, function.args, strict=False))
     workspace = Workspace(function.args[-1], WorkspaceSize(0))
-    return Contracted(kernel, code, dialect, I32(0), 32, lambda a, s: Emitter(code, a, s, buffers, workspace))
+    return Contracted(
+        kernel.contraction, code, dialect, I32(0), 32, lambda a, s: Emitter(code, a, s, buffers, workspace)
+    )
 
 
 @pytest.mark.parametrize(

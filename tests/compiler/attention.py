@@ -1,0 +1,163 @@
+"""Attention as frameworks write it, for tests of every stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import trivium
+from trivium.ir.func import Module
+
+MINUS = "dense<0xFF800000>"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Queries of shape batch x heads x queries x depth; `groups` of heads share keys and values. `safe`: rows without
+    any score have weights of zero. `values_first`: the values are the left factor of the last product."""
+
+    batch: int = 1
+    heads: int = 2
+    queries: int = 40
+    keys: int = 70
+    depth: int = 20
+    features: int = 36
+    mask: str = ""
+    groups: int = 1
+    safe: bool = False
+    values_first: bool = False
+
+    def module(self) -> Module:
+        return trivium.parse(self.text())
+
+    def arguments(self) -> list[np.ndarray]:
+        """Queries, keys and values; and the mask, if it is an argument."""
+        generator = np.random.default_rng(0)
+        shared = self.heads // self.groups
+        shapes = [
+            (self.heads, self.queries, self.depth),
+            (shared, self.keys, self.depth),
+            (shared, self.keys, self.features),
+        ]
+        found: list[np.ndarray] = [
+            generator.standard_normal((self.batch, *shape)).astype(np.float32) for shape in shapes
+        ]
+        # Later keys have greater scores, so that sums are scaled.
+        found[1] *= np.linspace(0.1, 3, self.keys, dtype=np.float32)[:, None]
+        plane = (self.batch, 1, self.queries, self.keys)
+        if self.mask == "added":
+            found.append(generator.standard_normal(plane).astype(np.float32))
+        if self.mask == "bool":
+            mask = generator.random(plane) < 0.7
+            mask[:, :, 3] = False
+            mask[:, :, 5, : self.keys - 2] = False
+            found.append(mask)
+        return found
+
+    def expected(self, *given: np.ndarray) -> np.ndarray:
+        """Attention in f64."""
+        q, k, v = (a.astype(np.float64) for a in given[:3])
+        k, v = (np.repeat(a, self.groups, axis=1) for a in (k, v))
+        scores = 0.25 * q @ k.swapaxes(2, 3)
+        if self.mask == "causal":
+            scores = np.where(np.arange(self.queries)[:, None] >= np.arange(self.keys), scores, -np.inf)
+        if self.mask == "added":
+            scores = scores + given[3]
+        if self.mask == "bool":
+            scores = np.where(given[3], scores, -np.inf)
+        greatest = scores.max(-1, keepdims=True)
+        weights = np.exp(scores - np.where(np.isneginf(greatest), 0 if self.safe else np.nan, greatest))
+        total = weights.sum(-1, keepdims=True)
+        return weights / np.where(total == 0, 1, total) @ v
+
+    def text(self) -> str:
+        s = f"{self.batch}x{self.heads}x{self.queries}"
+        shared = f"{self.batch}x{self.heads // self.groups}x{self.keys}"
+        every = f"{self.batch}x{self.heads}x{self.keys}"
+        q, k, v = (
+            f"tensor<{s}x{self.depth}xf32>",
+            f"tensor<{every}x{self.depth}xf32>",
+            f"tensor<{every}x{self.features}xf32>",
+        )
+        plane, row = f"tensor<{s}x{self.keys}xf32>", f"tensor<{s}xf32>"
+        narrow = f"tensor<{self.batch}x1x{self.queries}x{self.keys}x{'f32' if self.mask == 'added' else 'i1'}>"
+        extra = f", %mask: {narrow}" if self.mask in ("added", "bool") else ""
+        out = f"tensor<{s}x{self.features}xf32>"
+        last = f"""%o = stablehlo.dot_general %w, %vv, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2]
+            : ({plane}, {v}) -> {out}"""
+        if self.values_first:
+            turned = f"tensor<{self.batch}x{self.heads}x{self.features}x{self.queries}xf32>"
+            last = f"""%t = stablehlo.dot_general %vv, %w, batching_dims = [0, 1] x [0, 1], contracting_dims = [2] x [3]
+                : ({v}, {plane}) -> {turned}
+              %o = stablehlo.transpose %t, dims = [0, 1, 3, 2] : ({turned}) -> {out}"""
+        return f"""func.func @main(
+              %q: {q}, %k: tensor<{shared}x{self.depth}xf32>, %v: tensor<{shared}x{self.features}xf32>{extra}
+          ) -> {out} {{
+          {self._repeated("%k", "%kk", self.depth)}
+          {self._repeated("%v", "%vv", self.features)}
+          %c = stablehlo.constant dense<0.25> : {q}
+          %scaled = stablehlo.multiply %q, %c : {q}
+          %p = stablehlo.dot_general %scaled, %kk, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [3]
+            : ({q}, {k}) -> {plane}
+          %inf = stablehlo.constant {MINUS} : tensor<f32>
+          %infs = stablehlo.constant {MINUS} : {plane}
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %zeros = stablehlo.constant dense<0.0> : {row}
+          {self._masked(plane, narrow)}
+          %m = stablehlo.reduce(%x init: %inf) applies stablehlo.maximum across dimensions = [3]
+            : ({plane}, tensor<f32>) -> {row}
+          {self._safe(row, "%m", "%shift", MINUS, "0.0")}
+          %b = stablehlo.broadcast_in_dim %shift, dims = [0, 1, 2] : ({row}) -> {plane}
+          %d = stablehlo.subtract %x, %b : {plane}
+          %e = stablehlo.exponential %d : {plane}
+          %s = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [3]
+            : ({plane}, tensor<f32>) -> {row}
+          {self._safe(row, "%s", "%total", "dense<0.0>", "1.0")}
+          %r = stablehlo.broadcast_in_dim %total, dims = [0, 1, 2] : ({row}) -> {plane}
+          %w = stablehlo.divide %e, %r : {plane}
+          {last}
+          return %o : {out}
+        }}"""
+
+    def _repeated(self, name: str, new: str, width: int) -> str:
+        shared = self.heads // self.groups
+        whole = f"tensor<{self.batch}x{self.heads}x{self.keys}x{width}xf32>"
+        kind = f"tensor<{self.batch}x{shared}x{self.keys}x{width}xf32>"
+        more = f"tensor<{self.batch}x{shared}x{self.groups}x{self.keys}x{width}xf32>"
+        return f"""{new}_more = stablehlo.broadcast_in_dim {name}, dims = [0, 1, 3, 4] : ({kind}) -> {more}
+          {new} = stablehlo.reshape {new}_more : ({more}) -> {whole}"""
+
+    def _masked(self, plane: str, narrow: str) -> str:
+        if self.mask == "added":
+            return f"""%more = stablehlo.broadcast_in_dim %mask, dims = [0, 1, 2, 3] : ({narrow}) -> {plane}
+              %x = stablehlo.add %p, %more : {plane}"""
+        bits = plane.replace("f32", "i1")
+        if self.mask == "bool":
+            return f"""%more = stablehlo.broadcast_in_dim %mask, dims = [0, 1, 2, 3] : ({narrow}) -> {bits}
+              %x = stablehlo.select %more, %p, %infs : {bits}, {plane}"""
+        if self.mask == "causal":
+            numbers = plane.replace("f32", "i32")
+            return f"""%i = stablehlo.iota dim = 2 : {numbers}
+              %j = stablehlo.iota dim = 3 : {numbers}
+              %more = stablehlo.compare GE, %i, %j : ({numbers}, {numbers}) -> {bits}
+              %x = stablehlo.select %more, %p, %infs : {bits}, {plane}"""
+        return f"""%one = stablehlo.constant dense<1.0> : {plane}
+          %x = stablehlo.multiply %p, %one : {plane}"""
+
+    def _safe(self, row: str, name: str, new: str, special: str, number: str) -> str:
+        if not self.safe:
+            return f"{new} = stablehlo.reshape {name} : ({row}) -> {row}"
+        bits = row.replace("f32", "i1")
+        return f"""{new}_special = stablehlo.constant {special} : {row}
+          {new}_number = stablehlo.constant dense<{number}> : {row}
+          {new}_is = stablehlo.compare EQ, {name}, {new}_special : ({row}, {row}) -> {bits}
+          {new} = stablehlo.select {new}_is, {new}_number, {name} : {bits}, {row}"""
+
+
+def changed(text: str, *changes: tuple[str, str]) -> Module:
+    """Returns the module of a text in which every one of the first texts is replaced by the second one."""
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return trivium.parse(text)
