@@ -46,6 +46,21 @@ class TileSizes:
 
 
 @dataclass(frozen=True)
+class LayoutCosts:
+    """What it costs to bring a vector's worth of elements into the order in which a convolution reads them."""
+
+    windows: float
+    """Of windows whose neighbours are neighbours in memory: a load for each run of memory that the vector touches,
+    their masks, a store."""
+
+    squares: float
+    """Of a transpose: the vector's share of loading, exchanging and storing a square of elements."""
+
+    elements: float
+    """Of weights that are not known when the code is loaded, gathered element by element."""
+
+
+@dataclass(frozen=True)
 class MatrixInstruction:
     """An instruction that multiplies tiles, `rows` x `depth` by `depth` x `columns`, with elements of type `operands`,
     and adds up in type `accumulate`."""
@@ -109,6 +124,9 @@ class Target:
 
     tiles: TileSizes | None = None
     """None on devices where loops over tiles cost more than they save."""
+
+    layouts: LayoutCosts | None = None
+    """None on devices where transposes are always part of the kernels that use their results."""
 
     @property
     def group_scratch_bytes(self) -> int:

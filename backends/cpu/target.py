@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 from trivium.backends.cpu.contraction.tiling import ESTIMATED, Knobs
 from trivium.backends.llvm.target import LlvmTarget
 from trivium.compiler.artifact import Machine
-from trivium.compiler.target import FusionLimits, TileSizes
+from trivium.compiler.target import FusionLimits, LayoutCosts, TileSizes
 from trivium.ir.errors import Error
 
 # Measurements show that on code that is already vectorized, level 1 is as fast as level 3.
@@ -36,6 +36,9 @@ TILES = TileSizes(
     tile=1 << 22,
     rows=128,
 )
+
+# Fitted to 3x3 convolutions of 64 x 56 x 56 to 512 x 7 x 7 elements.
+LAYOUTS = LayoutCosts(windows=4.0, squares=6.0, elements=30.0)
 
 LEVELS = {
     # name: (bytes of a vector, vector registers, fused multiply-add, conversions of f16, scaling by powers of two)
@@ -65,6 +68,7 @@ class CpuTarget(LlvmTarget):
     recompute_cost: float = 4.0
     fusion: FusionLimits = LIMITS
     tiles: TileSizes | None = TILES
+    layouts: LayoutCosts | None = LAYOUTS
     tuned: tuple[tuple[str, Knobs], ...] = ()
     """The knobs of contractions that were measured, by the digests of their kernels."""
 

@@ -13,7 +13,7 @@ from tests.random_programs.folds import combiner, fold, start
 from tests.random_programs.generator import Generator, Rejected
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I32, I64, Type, is_boolean, is_float, tensor
+from trivium.ir.types import F32, F64, I32, I64, Type, is_boolean, is_float, tensor
 
 FEATURES = (1, 2, 3, 4, 5, 8, 8, 13, 16, 17, 32)
 MOST_PRODUCTS = 60_000
@@ -192,6 +192,19 @@ def picture(g: Generator) -> None:
     epilogue(g, convolve(g, image, layout, **options), layout[1])
 
 
+def features_first(g: Generator) -> None:
+    """One or two convolutions, each of many features, which come before the positions, as at the edges of a network."""
+    space = [g.number(1, 9) for _ in range(g.number(1, 2))]
+    image = g.argument((g.number(1, 2), g.number(9, 36), *space), g.pick((F32, F32, F64)))
+    layout = (0, 1, tuple(range(2, 2 + len(space))))
+    for _ in range(g.number(1, 2)):
+        sizes = [g.number(1, 3) for _ in space]
+        padding = [[g.number(size - 1, size), g.number(0, 2)] for size in sizes]
+        options = {"groups": 1, "sizes": sizes, "padding": padding, "lhs_dilation": [1] * len(space)}
+        image = convolve(g, image, layout, **options)
+        epilogue(g, image, 1)
+
+
 def along_rows(g: Generator) -> None:
     """Windows over the channels of an image, each by itself, that slide along rows of several vectors: a depthwise
     convolution, or folds."""
@@ -264,5 +277,6 @@ FAMILIES = (
     *(convolution,) * 4,
     *(branches,) * 2,
     *(along_rows,) * 2,
+    *(features_first,) * 2,
     *(attention,) * 2,
 )

@@ -232,7 +232,8 @@ def _units(
     if reduction.blocks > 1:
         most_rows = min(most_rows, tiles.extent, most_sums)
         most_panels = max(1, most_sums // most_rows)
-    return split(tiles.count, max(1, most_rows // tiles.size)), split(panels.count, most_panels)
+    most_tiles = tiles.count if most_rows >= tiles.extent else max(1, most_rows // tiles.size)
+    return split(tiles.count, most_tiles), split(panels.count, most_panels)
 
 
 def _shared_out(chunks: Split, groups: Split, batch: int, wanted: int) -> tuple[Split, Split]:

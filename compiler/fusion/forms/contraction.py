@@ -25,16 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Contraction(Form):
-    """Every sum of `op` is demanded once, in `space`."""
+    """Every sum of `op` is demanded once, in `space`. `turned`: a transpose before it is not part of the kernel."""
 
     op: Operation
+    turned: bool
 
     @property
     def principal(self) -> Operation:
         return self.op
 
     def buffers(self, op: Operation) -> Sequence[Value]:
-        return [operand_order(operand)[0] for operand in op.operands] if op is self.op else ()
+        return [source for source, _ in self._sources()] if op is self.op else ()
 
     def reads(self, op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
         return iter(()) if op is self.op else super().reads(op, demand)
@@ -67,21 +68,30 @@ class Contraction(Form):
 
     def _accesses(self, ctx: LoweringContext, loops: Loops) -> list[Access]:
         accesses = []
-        for side, operand in zip(("lhs", "rhs"), self.op.operands, strict=True):
-            source, order = operand_order(operand)
+        for side, (source, order) in zip(("lhs", "rhs"), self._sources(), strict=True):
             buffer = ctx.buffer(source, source.type.shape, "in")
             accesses.append(loops.access(buffer, side, order))
         return accesses
 
+    def _sources(self) -> list[tuple[Value, tuple[int, ...]]]:
+        """Returns the tensors that the kernel reads, each with the operand's dimensions in their order."""
+        lhs, rhs = self.op.operands
+        image = (lhs, tuple(range(lhs.type.rank))) if self.turned else operand_order(lhs)
+        return [image, operand_order(rhs)]
 
-def loops_of_sums(op: Operation, demand: Demand, space: Sequence[Variable]) -> tuple[Variable, ...] | None:
-    """Returns the variables of `space` in the order of a contraction's dimensions (the outputs may be transposes of the
-    sums) if every sum is demanded once; otherwise None."""
+
+def loops_of_sums(
+    op: Operation, demand: Demand, space: Sequence[Variable], turned: bool
+) -> tuple[Variable, ...] | None:
+    """Returns the variables of `space` in the order of a contraction's dimensions (unless it is turned, the outputs may
+    be transposes of the sums) if every sum is demanded once; otherwise None."""
     variables = None if isinstance(demand, Opaque) else plain_variables(demand)
     if isinstance(demand, Opaque) or variables is None:
         return None
     extents = [extent for extent in op.results[0].type.shape if extent != 1]
     if [v.extent for v in variables] != extents or set(variables) != extended(space):
+        return None
+    if turned and variables != [v for v in space if v.extent != 1]:
         return None
     return tuple(index.variable or Variable(1) for index in demand)
 

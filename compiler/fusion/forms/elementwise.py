@@ -12,6 +12,7 @@ from trivium.compiler.fusion.forms.attention import attention_around
 from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form, demanded
 from trivium.compiler.fusion.forms.rows import Rows
+from trivium.compiler.fusion.turning import is_turned
 from trivium.compiler.lowering.index import Indices, Variable, fresh
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.target import Target
@@ -29,8 +30,9 @@ class Elementwise(Form):
         if is_reduction(op):
             variables = None if isinstance(demand, Opaque) else plain_variables(demand)
             return None if variables is None else self._rows(op, variables, target)
-        loops = loops_of_sums(op, demand, self.space)
-        return None if loops is None else attention_around(op, loops, target) or Contraction(loops, op)
+        turned = is_turned(op, target)
+        loops = loops_of_sums(op, demand, self.space, turned)
+        return None if loops is None else attention_around(op, loops, target) or Contraction(loops, op, turned)
 
     def _rows(self, op: ops.Reduce, points: Sequence[Variable], target: Target) -> Rows | None:
         shape = op.inputs[0].type.shape

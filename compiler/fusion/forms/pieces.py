@@ -11,6 +11,7 @@ from trivium.compiler.costs import is_marked_contraction
 from trivium.compiler.fusion.demands import Demand
 from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form
+from trivium.compiler.fusion.turning import is_turned
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, fresh, indices_of
 from trivium.compiler.lowering.launches import Launches
@@ -52,8 +53,11 @@ class Padded(Form):
     op: ops.Pad
 
     def around(self, op: Operation, demand: Demand, target: Target) -> Form | None:
-        loops = loops_of_sums(op, demand, self.space) if is_marked_contraction(op) else None
-        return None if loops is None else PaddedContraction(loops, op, self)
+        if not is_marked_contraction(op):
+            return None
+        turned = is_turned(op, target)
+        loops = loops_of_sums(op, demand, self.space, turned)
+        return None if loops is None else PaddedContraction(loops, op, turned, self)
 
     def first_demand(self) -> Indices:
         """Returns where the operand's elements are in the result."""

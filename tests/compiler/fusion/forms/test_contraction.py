@@ -21,7 +21,7 @@ def members() -> dict:
 
 OPS = members()
 SPACE = space_of(4, 6)
-FORM = Contraction(SPACE, OPS["dot"])
+FORM = Contraction(SPACE, OPS["dot"], False)
 
 
 def test_operands_are_read_from_memory_without_their_transposes() -> None:

@@ -1,0 +1,99 @@
+"""Whether transposes around a convolution are part of its kernel or kernels of their own, and that either computes the
+same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from trivium import compile as compile_program
+from trivium.backends.cpu.target import level
+from trivium.compiler import pipeline
+from trivium.compiler.lower import lower
+from trivium.compiler.program import Launch
+from trivium.compiler.target import LayoutCosts, Target
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.func import Function, Module
+from trivium.ir.interpreter import evaluate
+from trivium.ir.types import BF16, F32, F64, Type, tensor
+
+WIDE = level("x86-64-v4")
+FIRST = ops.ConvDimensionNumbers(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))
+
+
+def network(size: int, inputs: int, outputs: int, taps: int, stride: int = 1, groups: int = 1, **options) -> Module:
+    """A convolution with features first, and a bias. `options`: element, constant (weights)."""
+    element, constant = options.get("element", F32), options.get("constant", True)
+    kind = tensor(outputs, inputs // groups, taps, taps, of=element)
+    numbers = np.random.default_rng(0).integers(-3, 4, kind.static_shape).astype(kind.dtype)
+    places = -(-size // stride)
+
+    def body(b, x: Value, bias: Value, *weights: Value) -> Value:
+        kernel = b.add(ops.Constant(numbers)) if constant else weights[0]
+        low, high = (taps - 1) // 2, taps // 2
+        y = b.add(
+            ops.Convolution(
+                x,
+                kernel,
+                dimension_numbers=FIRST,
+                feature_group_count=groups,
+                batch_group_count=1,
+                window_strides=[stride] * 2,
+                padding=[[low, high]] * 2,
+            )
+        )
+        spread = ops.BroadcastInDim(
+            bias, broadcast_dimensions=(1,), result=tensor(1, outputs, places, places, of=element)
+        )
+        return b.add(ops.Add(y, b.add(spread)))
+
+    types = [tensor(1, inputs, size, size, of=element), tensor(outputs, of=element), *([] if constant else [kind])]
+    return Module.build(functions=[Function.build("main", types, body)])
+
+
+def launches(module: Module, target: Target) -> int:
+    return sum(isinstance(step, Launch) for step in lower(pipeline.optimize(module, target), target).steps)
+
+
+@pytest.mark.parametrize(
+    ("shape", "turned"),
+    [
+        pytest.param((56, 64, 64, 3), True, id="windows"),
+        pytest.param((7, 512, 512, 3), True, id="few positions leave lanes empty"),
+        pytest.param((14, 1024, 2048, 1, 2), True, id="a stride"),
+        pytest.param((56, 64, 256, 1), False, id="nothing to pack"),
+        pytest.param((14, 64, 5, 3), False, id="few features leave lanes empty"),
+        pytest.param((14, 64, 64, 3, 1, 64), False, id="groups"),
+    ],
+)
+def test_what_is_turned(shape: tuple[int, ...], turned: bool) -> None:
+    module = network(*shape)
+    assert (launches(module, WIDE) > 1) == turned
+    assert launches(module, replace(WIDE, layouts=None)) == 1
+
+
+@pytest.mark.parametrize("element", [BF16, F32, F64])
+def test_only_what_the_template_computes_is_turned(element: Type) -> None:
+    assert (launches(network(14, 64, 64, 3, element=element), WIDE) > 1) == (element is not BF16)
+
+
+def test_weights_that_are_not_constant_are_packed_in_each_run() -> None:
+    module = network(24, 64, 64, 3, constant=False)
+    costs = LayoutCosts(windows=4.0, squares=6.0, elements=0.0)
+    assert launches(module, replace(WIDE, layouts=costs)) > 1
+    assert launches(module, replace(WIDE, layouts=replace(costs, elements=1e6))) == 1
+
+
+@pytest.mark.parametrize(
+    "shape", [(9, 33, 40, 3), (20, 17, 48, 4, 2), (14, 128, 512, 1, 2), (24, 17, 30, 5, 2)], ids=str
+)
+def test_results_are_those_of_the_interpreter(shape: tuple[int, ...]) -> None:
+    """Small whole numbers have exact sums in any order."""
+    module, rng, (size, inputs, outputs, *_) = network(*shape), np.random.default_rng(1), shape
+    assert launches(module, WIDE) > 1
+    arguments = [rng.integers(-3, 4, kind).astype("f") for kind in ((1, inputs, size, size), (outputs,))]
+    (found,) = compile_program(module, threads=1)(*arguments)
+    np.testing.assert_array_equal(found, *evaluate(module, *arguments))
