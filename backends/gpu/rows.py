@@ -14,11 +14,11 @@ from trivium.compiler.kernel.structure import (
     Instruction,
     Load,
     Loop,
+    MemoryAccess,
     Position,
     Register,
     Scratch,
     Store,
-    Target,
     Update,
     While,
 )
@@ -104,7 +104,7 @@ def _pays(rows: int, loop: Loop, inner: list[Loop], analysis: Analysis) -> bool:
     return apart < flat or (apart == flat and rows < PLENTY)
 
 
-def _together(access: Load | Store | Target, index: Register, analysis: Analysis) -> bool:
+def _together(access: MemoryAccess, index: Register, analysis: Analysis) -> bool:
     """Whether neighbouring values of an index touch one element, or neighbours."""
     return analysis.step(analysis.address(access.buffer, access.indices), index) in (0, 1, -1)
 

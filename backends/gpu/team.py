@@ -9,7 +9,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.llvm.code import I1, I8, I32, I64, Code
-from trivium.compiler.kernel.structure import Buffer, Load, Store, Target
+from trivium.compiler.kernel.structure import Buffer, Load, MemoryAccess
 
 Values = list[ll.Value]
 Fold = Callable[[Values, Values], Values]
@@ -25,7 +25,7 @@ class Team:
         self._read: set[Buffer | None] = set()
         self._written: set[Buffer | None] = set()
 
-    def uses(self, *accesses: Load | Store | Target) -> None:
+    def uses(self, *accesses: MemoryAccess) -> None:
         """Says which memory is read and written next. There is a barrier before, if other threads may have written it,
         or may still read what is written."""
         reads = {_memory(access) for access in accesses if isinstance(access, Load)}
@@ -107,7 +107,7 @@ class Team:
         return number if number.type == value.type else builder.bitcast(number, value.type)
 
 
-def _memory(access: Load | Store | Target) -> Buffer | None:
+def _memory(access: MemoryAccess) -> Buffer | None:
     """Returns the scratch buffer that is accessed; None for all others, of which two may be the same memory."""
     return access.buffer if access.buffer.mode == "scratch" else None
 

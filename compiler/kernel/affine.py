@@ -17,11 +17,11 @@ from trivium.compiler.kernel.structure import (
     Instruction,
     Load,
     Loop,
+    MemoryAccess,
     Position,
     Register,
     SortKeys,
     Store,
-    Target,
     Update,
     symbols,
     walk,
@@ -159,7 +159,7 @@ def expressions(instruction: Instruction) -> Indices:
     return ()
 
 
-def accesses(block: Block) -> Iterator[Load | Store | SortKeys | Target]:
+def accesses(block: Block) -> Iterator[MemoryAccess]:
     """Yields all loads, stores, sorts and targets of updates in `block`, including nested ones."""
     for instruction in walk(block):
         if isinstance(instruction, Load | Store | SortKeys):

@@ -200,6 +200,10 @@ class SortKeys(Instruction):
         return symbols(*self.indices)
 
 
+MemoryAccess = Load | Store | SortKeys | Target
+"""What reads or writes elements of a buffer at indices."""
+
+
 @dataclass(eq=False)
 class Scratch(Instruction):
     """Creates `buffer` (mode "scratch", contents undefined) for the enclosing block; inside a parallel loop each

@@ -144,4 +144,4 @@ def attention_around(op: Operation, space: tuple[Variable, ...], target: Target)
     extents = [math.prod(v.extent for v in loops) for loops in (found.rows, found.features, found.depth)]
     if min(found.key.extent, *extents) < SHORTEST or extents[1] > MOST_FEATURES:
         return None
-    return Attention(space, op, found)
+    return Attention(space, op, turned=False, found=found)
