@@ -13,6 +13,7 @@ from trivium.backends.gpu.contracted import Contracted, Indices
 from trivium.backends.gpu.tiles import DEPTH, SIDE
 from trivium.backends.llvm.code import F32, I32
 from trivium.backends.llvm.loops import counted
+from trivium.backends.llvm.narrow import widened
 from trivium.backends.llvm.numbers import i64
 from trivium.compiler.kernel.contraction import Access
 from trivium.compiler.kernel.structure import Block
@@ -88,6 +89,8 @@ class TiledContraction(Contracted):
             loops = {**batch, **place, **self.indices("k", number)}
             guards = [within, self.inside("k", number, DEPTH)]
             element = self.element(operand.access, operand.prologue, loops, guards)
+            if operand.prologue is None:
+                element = widened(self.code, element, operand.access.buffer.dtype)
             at = self.plus(self.builder.mul(depth, I32(self.pitch)), own)
             self.builder.store(element, self._shared(operand, at))
 

@@ -12,7 +12,18 @@ import numpy as np
 from trivium.backends.llvm import integers, math
 from trivium.backends.llvm.code import I32, Code, element, mangle, shaped
 from trivium.backends.llvm.math.remainder import remainder
-from trivium.backends.llvm.narrow import from_memory, held_type, is_narrow, memory_type, rounded, to_memory, wrapped
+from trivium.backends.llvm.narrow import (
+    computed_type,
+    from_memory,
+    held_type,
+    is_narrow,
+    memory_type,
+    rounded,
+    sign_bit,
+    to_memory,
+    widened,
+    wrapped,
+)
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, UNSIGNED, bit_width, numpy_dtype, storage_bytes
 from trivium.compiler.kernel.structure import Apply
 from trivium.ir.errors import CompileError
@@ -38,8 +49,10 @@ def apply(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
             return _compare(code, instruction, dtype, *values)
         case "bitcast_convert":
             return _bitcast(code, values[0], dtype, instruction.result.dtype)
+        case "reduce_precision":
+            return _reduce_precision(code, values[0], dtype, **instruction.attributes)  # type: ignore[arg-type]
     if dtype in FLOATS:
-        return rounded(code, _float(code, instruction, values), instruction.result.dtype)
+        return _float(code, instruction, dtype, values)
     return _boolean(code, instruction.op, values) if dtype == "i1" else _integer(code, instruction.op, dtype, values)
 
 
@@ -47,7 +60,8 @@ def convert(code: Code, value: ll.Value, source: str, target: str) -> ll.Value:
     """Converts float to integer by rounding toward zero and saturating, NaN to 0; integers wrap; to i1 is `!= 0`."""
     if source == target:
         return value
-    builder, type_ = code.builder, shaped(held_type(target), value.type)
+    value = widened(code, value, source)
+    builder, type_ = code.builder, shaped(computed_type(target), value.type)
     if target == "i1":
         return code.compare("!=", value, 0.0) if source in FLOATS else code.icompare("!=", value, 0)
     if source in FLOATS and target in FLOATS:
@@ -80,7 +94,7 @@ def _saturated(code: Code, value: ll.Value, target: str) -> ll.Value:
 def combine(code: Code, op: str, dtype: str, a: ll.Value, b: ll.Value) -> ll.Value:
     """Returns the associative operation `op`, for reductions by name."""
     if dtype in FLOATS:
-        return rounded(code, _ARITHMETIC[op](code, a, b), dtype)
+        return rounded(code, _ARITHMETIC[op](code, widened(code, a, dtype), widened(code, b, dtype)), dtype)
     return _boolean(code, op, [a, b]) if dtype == "i1" else _integer(code, op, dtype, [a, b])
 
 
@@ -95,6 +109,7 @@ def _compare(code: Code, instruction: Apply, dtype: str, a: ll.Value, b: ll.Valu
     relation = _RELATIONS[str(instruction.attributes["direction"])]
     if dtype not in FLOATS:
         return code.icompare(relation, a, b, signed=dtype in SIGNED)
+    a, b = widened(code, a, dtype), widened(code, b, dtype)
     if instruction.attributes.get("total_order"):
         return code.icompare(relation, _ordered_bits(code, a), _ordered_bits(code, b))
     return code.compare(relation, a, b)
@@ -109,11 +124,7 @@ def _ordered_bits(code: Code, value: ll.Value) -> ll.Value:
 
 
 def _bitcast(code: Code, value: ll.Value, source: str, target: str) -> ll.Value:
-    """Converts through the form in memory, in which narrow floats have their own bits."""
-    if source in FLOATS or target in FLOATS:
-        raw = to_memory(code, value, source)
-        return from_memory(code, code.bits(raw, memory_type(target)), target)
-    return wrapped(code, value, target)
+    return from_memory(code, code.bits(to_memory(code, value, source), memory_type(target)), target)
 
 
 def _negate(code: Code, a: ll.Value) -> ll.Value:
@@ -174,12 +185,18 @@ _ARITHMETIC: dict[str, Callable[..., ll.Value]] = {
 }  # fmt: skip
 
 
-def _float(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
-    op, dtype = instruction.op, instruction.arguments[-1].dtype
-    if op == "reduce_precision":
-        return _reduce_precision(code, values[0], dtype, **instruction.attributes)  # type: ignore[arg-type]
-    if op == "next_after" and dtype not in ("f32", "f64"):
+def _float(code: Code, instruction: Apply, dtype: str, values: list[ll.Value]) -> ll.Value:
+    op = instruction.op
+    if op == "next_after" and is_narrow(dtype):
         raise CompileError(f"next_after: not available for {dtype}; expected f32 or f64")
+    if is_narrow(dtype) and op in ("negate", "abs") and (sign := sign_bit(dtype)):
+        (bits,) = values
+        return code.builder.xor(bits, code.like(bits, sign)) if op == "negate" else code.both(bits, sign - 1)
+    result = _computed(code, op, [widened(code, value, dtype) for value in values])
+    return rounded(code, result, instruction.result.dtype)
+
+
+def _computed(code: Code, op: str, values: list[ll.Value]) -> ll.Value:
     if op in _ARITHMETIC:
         return _ARITHMETIC[op](code, *values)
     if op in _INTRINSICS:
@@ -190,15 +207,15 @@ def _float(code: Code, instruction: Apply, values: list[ll.Value]) -> ll.Value:
 def _reduce_precision(code: Code, value: ll.Value, dtype: str, exponent_bits: int, mantissa_bits: int) -> ll.Value:
     """Rounds the mantissa to nearest even; exponents out of range become infinity, or zero of the same sign. A format
     without a mantissa has no NaN, which becomes infinity. Computes with the bits of the type as it is stored: those of
-    a subnormal number of f16 are others than those of the f32 that holds it."""
+    a subnormal number of f16 are others than those of the f32 that it is widened to."""
     info = ml_dtypes.finfo(numpy_dtype(dtype))
-    mantissa, bias, sign_bit = info.nmant, (1 << (info.nexp - 1)) - 1, 1 << (info.bits - 1)
+    mantissa, bias, sign = info.nmant, (1 << (info.nexp - 1)) - 1, 1 << (info.bits - 1)
     infinity = int(np.array(np.inf, numpy_dtype(dtype)).view(f"u{storage_bytes(dtype)}"))  # NaN where there is none
     if is_narrow(dtype):
-        bits = code.builder.zext(to_memory(code, value, dtype), shaped(I32, value.type))
+        bits = code.builder.zext(value, shaped(I32, value.type))
     else:
         bits = code.bits(value, ll.IntType(info.bits))
-    sign, magnitude = code.both(bits, sign_bit), code.both(bits, sign_bit - 1)
+    magnitude = code.both(bits, sign - 1)
     if dropped := max(0, mantissa - mantissa_bits):
         odd = code.both(code.lshr(magnitude, dropped), 1)
         magnitude = code.iadd(code.iadd(magnitude, (1 << (dropped - 1)) - 1), odd)
@@ -209,12 +226,10 @@ def _reduce_precision(code: Code, value: ll.Value, dtype: str, exponent_bits: in
         too_large = code.icompare(">=", magnitude, (bias + reach + 1) << mantissa)
         too_small = code.icompare("<", magnitude, (bias - reach + 1) << mantissa)
         magnitude = code.select(too_large, infinity, code.select(too_small, 0, magnitude))
-    result = code.either(magnitude, sign)
-    if is_narrow(dtype):
-        result = from_memory(code, code.builder.trunc(result, shaped(memory_type(dtype), result.type)), dtype)
-    else:
-        result = code.bits(result, element(value.type))
-    return code.select(code.is_nan(value), value if mantissa_bits else float("inf"), result)
+    is_nan = code.is_nan(widened(code, value, dtype))
+    result = code.either(magnitude, code.both(bits, sign))
+    result = code.select(is_nan, bits if mantissa_bits else infinity, result)
+    return code.builder.trunc(result, value.type) if is_narrow(dtype) else code.bits(result, element(value.type))
 
 
 def _boolean(code: Code, op: str, values: list[ll.Value]) -> ll.Value:

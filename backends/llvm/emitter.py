@@ -12,9 +12,9 @@ import llvmlite.ir as ll
 
 from trivium.backends.llvm import kernel_loops, memory
 from trivium.backends.llvm.apply import apply
-from trivium.backends.llvm.code import I1, I64, Code, is_true, literal
+from trivium.backends.llvm.code import I1, I64, Code, is_true
 from trivium.backends.llvm.key_sort import key_sort
-from trivium.backends.llvm.narrow import held_type
+from trivium.backends.llvm.narrow import constant
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.backends.llvm.workspace import Workspace
 from trivium.compiler.kernel.affine import Analysis
@@ -170,7 +170,7 @@ class Emitter:
             return
         match instruction:
             case Constant(number, result):
-                self.values[result] = literal(held_type(result.dtype), number)
+                self.values[result] = constant(result.dtype, number)
             case Apply(_, arguments, _, result):
                 operands = self.same_shape([self.value(argument) for argument in arguments])
                 self.values[result] = self._apply(instruction, operands)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
+import ml_dtypes
+import numpy as np
 
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.apply import combine
@@ -16,11 +18,11 @@ from trivium.backends.llvm.code import I1, I32, I64, Code, literal
 from trivium.backends.llvm.extremes import Extremes
 from trivium.backends.llvm.interior import Interior, interior
 from trivium.backends.llvm.loops import counted
-from trivium.backends.llvm.narrow import held_type
+from trivium.backends.llvm.narrow import constant, is_narrow
 from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.backends.llvm.squares import emit_in_squares
 from trivium.compiler.kernel.affine import divisions, expressions, holds
-from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, DType, bit_width
+from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, DType, bit_width, numpy_dtype
 from trivium.compiler.kernel.index import Index
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.kernel.structure import Apply, Block, Constant, Load, Loop, Position, Register, symbols, walk
@@ -366,12 +368,13 @@ def _dynamic_fold(
 
 
 def starts(emitter: Emitter, loop: Loop) -> Values:
-    """Returns the initial values of each lane: the combiner's identity, if it is known; otherwise the inits, which are
-    then folded in more than once."""
-    names = _operations(loop)
-    if names is None:
-        return [emitter.value(init) for init in loop.inits]
-    return [_neutral(name, init.dtype) for name, init in zip(names, loop.inits, strict=True)]
+    """Returns the initial values of each lane: the combiner's identity, if it is known and its type has it; otherwise
+    the inits, which are then folded in more than once."""
+    names = _operations(loop) or [None] * len(loop.inits)
+    pairs = zip(names, loop.inits, strict=True)
+    identities = [name and _identity(name, init.dtype) for name, init in pairs]
+    pairs = zip(identities, loop.inits, strict=True)
+    return [emitter.value(init) if identity is None else identity for identity, init in pairs]
 
 
 def _extremes(loop: Loop) -> Extremes | None:
@@ -379,7 +382,8 @@ def _extremes(loop: Loop) -> Extremes | None:
     names = _operations(loop) if loop.kind == "reduction" else None
     if names is None or not {"maximum", "minimum"}.issuperset(names):
         return None
-    return Extremes(tuple(names)) if all(init.dtype in FLOATS for init in loop.inits) else None
+    dtypes = tuple(init.dtype for init in loop.inits)
+    return Extremes(tuple(names), dtypes) if FLOATS.issuperset(dtypes) else None
 
 
 def _operations(loop: Loop) -> list[str] | None:
@@ -400,16 +404,26 @@ def _operations(loop: Loop) -> list[str] | None:
     return names
 
 
-def _neutral(operation: str, dtype: str) -> ll.Value:
-    """Returns the identity of an operation."""
-    largest, smallest = float("inf"), -float("inf")
+def _identity(operation: str, dtype: str) -> ll.Value | None:
+    """Returns the identity of an operation. None if the type cannot represent it: one float has no zero."""
+    smallest, largest = _range(dtype)
+    ones = 1 if dtype == "i1" else -1
+    numbers = {"add": -0.0, "multiply": 1, "maximum": smallest, "minimum": largest, "and": ones, "or": 0, "xor": 0}
+    number = numbers[operation]
+    if is_narrow(dtype) and np.array(number).astype(numpy_dtype(dtype)) != number:
+        return None
+    return constant(dtype, number)
+
+
+def _range(dtype: str) -> tuple[float, float]:
+    """Returns the smallest and the largest number of a type: the infinities, if it has them."""
     if dtype not in FLOATS:
         bits = bit_width(dtype)
-        largest = (1 << (bits - 1)) - 1 if dtype in SIGNED else (1 << bits) - 1
-        smallest = -(1 << (bits - 1)) if dtype in SIGNED else 0
-    ones = 1 if dtype == "i1" else -1
-    neutral = {"add": -0.0, "multiply": 1, "maximum": smallest, "minimum": largest, "and": ones, "or": 0, "xor": 0}
-    return literal(held_type(dtype), neutral[operation])
+        return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if dtype in SIGNED else (0, (1 << bits) - 1)
+    type_ = numpy_dtype(dtype)
+    if np.isinf(np.array(np.inf).astype(type_)):
+        return -math.inf, math.inf
+    return float(ml_dtypes.finfo(type_).min), float(ml_dtypes.finfo(type_).max)
 
 
 def _half(code: Code, vector: ll.Value, lanes: int, side: int) -> ll.Value:

@@ -1,28 +1,40 @@
-"""The form of elements in memory, and that in which they are held during computation. Floats narrower than 32 bits are
-held as f32 and rounded after each operation, which yields the correctly rounded result for + - * / and sqrt. Integers
-narrower than 8 bits are held as i8 and wrapped after each operation, since not every device computes with fewer bits.
-They, and booleans, take one byte each in memory."""
+"""The forms of elements: in memory, as values of a kernel, and in computations. Floats narrower than 32 bits are held
+as their bits, so that everything that only moves them keeps them, NaNs too. Operations compute with them as f32 and
+round the result, which yields the correctly rounded result for + - * / and sqrt. Integers narrower than 8 bits are held
+as i8 and wrapped after each operation, since not every device computes with fewer bits. They, and booleans, take one
+byte each in memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import llvmlite.ir as ll
+import numpy as np
 
-from trivium.backends.llvm.code import F32, F64, I1, I16, I32, Code, shaped
-from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, SIGNED, bit_width, storage_bytes
+from trivium.backends.llvm.code import F32, F64, I1, I16, I32, Code, Number, literal, shaped
+from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, SIGNED, bit_width, numpy_dtype, storage_bytes
 
 
 def held_type(dtype: str) -> ll.Type:
-    """Returns the LLVM type of a value of `dtype` during computation."""
-    if dtype in FLOATS:
-        return F64 if dtype == "f64" else F32
-    return I1 if dtype == "i1" else ll.IntType(max(8, bit_width(dtype)))
+    """Returns the LLVM type of a value of `dtype`."""
+    return I1 if dtype == "i1" else memory_type(dtype)
+
+
+def computed_type(dtype: str) -> ll.Type:
+    """Returns the LLVM type in which operations compute with values of `dtype`."""
+    return F32 if is_narrow(dtype) else held_type(dtype)
 
 
 def memory_type(dtype: str) -> ll.Type:
     """Returns the LLVM type of an element of `dtype` in memory."""
-    return held_type(dtype) if dtype in ("f32", "f64") else ll.IntType(8 * storage_bytes(dtype))
+    return {"f32": F32, "f64": F64}.get(dtype) or ll.IntType(8 * storage_bytes(dtype))
+
+
+def constant(dtype: str, number: Number) -> ll.Value:
+    """Returns the held value of a number."""
+    if is_narrow(dtype):
+        number = int(np.array(number, numpy_dtype(dtype)).view(f"u{storage_bytes(dtype)}"))
+    return literal(held_type(dtype), number)
 
 
 def from_memory(code: Code, raw: ll.Value, dtype: str) -> ll.Value:
@@ -30,26 +42,34 @@ def from_memory(code: Code, raw: ll.Value, dtype: str) -> ll.Value:
     if dtype == "i1":
         # As in NumPy, every byte but 0 is true: `numpy.ndarray.view` makes arrays of such bytes.
         return code.icompare("!=", raw, 0)
-    return _decode(code, raw, dtype) if is_narrow(dtype) else wrapped(code, raw, dtype)
+    return wrapped(code, raw, dtype)
 
 
 def to_memory(code: Code, value: ll.Value, dtype: str) -> ll.Value:
     """Returns the value to store for a held value."""
-    code = code.strict()
-    if dtype == "i1":
-        return code.builder.zext(value, shaped(memory_type(dtype), value.type))
-    return _encode(code, value, dtype) if is_narrow(dtype) else value
+    return code.builder.zext(value, shaped(memory_type(dtype), value.type)) if dtype == "i1" else value
 
 
 def is_narrow(dtype: str) -> bool:
-    """Whether `dtype` is a float that is held wider than it is stored."""
+    """Whether `dtype` is a float that operations compute with as f32."""
     return dtype in FLOATS and dtype not in ("f32", "f64")
 
 
+def widened(code: Code, value: ll.Value, dtype: str) -> ll.Value:
+    """Returns the f32 with which operations compute for a held narrow float; values of other types unchanged."""
+    return _decode(code.strict(), value, dtype) if is_narrow(dtype) else value
+
+
 def rounded(code: Code, value: ll.Value, dtype: str) -> ll.Value:
-    """Returns an f32 value rounded to one that narrow `dtype` can represent; values of other types unchanged."""
-    code = code.strict()
-    return _decode(code, _encode(code, value, dtype), dtype) if is_narrow(dtype) else value
+    """Returns the held value of narrow `dtype` that is nearest to an f32; values of other types unchanged."""
+    return _encode(code.strict(), value, dtype) if is_narrow(dtype) else value
+
+
+def sign_bit(dtype: str) -> int | None:
+    """Returns the bit of a narrow float that alone decides its sign. None if its zero or NaN has only one sign."""
+    form = _FORMATS.get(dtype)
+    signed = dtype == "bf16" or (form is not None and not form.unsigned_zero)
+    return 1 << (bit_width(dtype) - 1) if signed else None
 
 
 def wrapped(code: Code, value: ll.Value, dtype: str) -> ll.Value:

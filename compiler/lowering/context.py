@@ -4,6 +4,7 @@ the rule of the defining op compute it, or loads it."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from trivium.compiler.kernel import Block, Buffer, KernelBuilder, Register
 from trivium.compiler.kernel.builder import LoopFrame
+from trivium.compiler.kernel.dtypes import numpy_dtype
 from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, variable
 from trivium.compiler.lowering.rules import ELEMENT, INDEXING, SCALAR
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair, literal, parts
@@ -107,7 +109,17 @@ class LoweringContext:
         """Returns a constant scalar of an element type."""
         dtype = dtype_of(element_type)
         if is_pair(element_type):
-            return self.b.constant(literal(np.real(number)), dtype), self.b.constant(literal(np.imag(number)), dtype)
+            return self._constant(np.real(number), dtype), self._constant(np.imag(number), dtype)
+        return self._constant(number, dtype)
+
+    def _constant(self, number: Any, dtype: str) -> Register:
+        """Adds a constant. A NaN whose bits a Python number would lose is written as an integer."""
+        if number != number:
+            nan, usual = (np.asarray(value, numpy_dtype(dtype)) for value in (number, np.nan))
+            if nan.tobytes() != usual.tobytes():
+                unsigned = f"ui{8 * nan.itemsize}"
+                bits = int.from_bytes(nan.tobytes(), sys.byteorder)
+                return self.b.apply("bitcast_convert", self.b.constant(bits, unsigned), dtype=dtype)
         return self.b.constant(literal(number), dtype)
 
     @contextmanager

@@ -103,6 +103,34 @@ def element_types():
     same(lambda x: jnp.dot(x.astype(jnp.bfloat16), x.T.astype(jnp.bfloat16), preferred_element_type=jnp.float32), X)
 
 
+def bits_of_narrow_floats():
+    """Whatever only moves elements keeps every bit of all codes, NaNs too."""
+    names = [name for name in dir(jnp) if name.startswith("float8_")]
+    for dtype in [
+        *map(np.dtype, map(functools.partial(getattr, jnp), names)),
+        jnp.dtype("bfloat16"),
+        np.dtype("float16"),
+    ]:
+        width = np.dtype(f"uint{8 * dtype.itemsize}")
+        bits = RANDOM.permutation(1 << 8 * dtype.itemsize).astype(width).reshape(16, -1)
+        cast = functools.partial(jax.lax.bitcast_convert_type, new_dtype=dtype)
+        places = RANDOM.permutation(16)
+
+        @jax.jit
+        def moved(bits, x, places=places, cast=cast, width=width):
+            y = cast(bits)
+            chosen = jnp.where(bits % 3 == 0, y, x[::-1])
+            rest = (x.T, jnp.concatenate([x[:, 3:], x[:, :3]], 1), x[places], x[1:9:3], jnp.copy(x))
+            return y, chosen, *rest, jax.lax.bitcast_convert_type(y, width)
+
+        expected = (
+            bits, np.where(bits % 3 == 0, bits, bits[::-1]), bits.T, np.roll(bits, -3, axis=1), bits[places],
+            bits[1:9:3], bits, bits,
+        )  # fmt: skip
+        for one, other in zip(moved(bits, jax.device_put(bits.view(dtype))), expected, strict=True):
+            np.testing.assert_array_equal(np.ascontiguousarray(one).view(width), other)
+
+
 def x64():
     with jax.enable_x64(True):
         same(lambda x: jnp.linalg.inv(x) @ jnp.exp(x), SQUARE.astype(np.float64), rtol=1e-9)
@@ -362,7 +390,8 @@ def training():
 
 
 CHECKS = [
-    jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types, x64,
+    jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types,
+    bits_of_narrow_floats, x64,
     linear_algebra, donation, host_memory, memory_is_given_back, memory_is_used_again, several_devices, callbacks,
     callbacks_on_memory, error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call,
     error_of_too_much_memory, foreign_functions, compiled, compiler_options, exported, threads, training,

@@ -6,16 +6,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import llvmlite.ir as ll
+import ml_dtypes
 import numpy as np
 import pytest
 
+import trivium
 from tests.backends.harness import elementwise, program_of, run
 from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import CpuTarget, host
-from trivium.backends.llvm.narrow import held_type, is_narrow, memory_type
+from trivium.backends.llvm.narrow import computed_type, held_type, is_narrow, memory_type
 from trivium.compiler.kernel import numpy_dtype
-from trivium.compiler.kernel.dtypes import DTYPES, bit_width, storage_bytes
+from trivium.compiler.kernel.dtypes import DTYPES, FLOATS, bit_width, storage_bytes
 
 COUNT = 37
 
@@ -134,6 +136,75 @@ def test_types_in_memory_and_in_registers(dtype: str) -> None:
     memory, held = memory_type(dtype), held_type(dtype)
     if isinstance(memory, ll.IntType):
         assert memory.width == 8 * storage_bytes(dtype)
-    assert is_narrow(dtype) == (isinstance(held, ll.FloatType) and memory != held)
+    assert is_narrow(dtype) == (computed_type(dtype) != held)
     if isinstance(held, ll.IntType):
         assert held.width == (1 if dtype == "i1" else max(8, bit_width(dtype))) <= memory.width
+
+
+MOVED = """
+func.func @main(%bits: tensor<16x{n}xui{w}>, %places: tensor<16xi32>, %p: tensor<16x{n}xi1>) -> ({results}) {{
+  %x = stablehlo.bitcast_convert %bits : (tensor<16x{n}xui{w}>) -> tensor<16x{n}x{t}>
+  %back = stablehlo.bitcast_convert %x : (tensor<16x{n}x{t}>) -> tensor<16x{n}xui{w}>
+  %transposed = stablehlo.transpose %x, dims = [1, 0] : (tensor<16x{n}x{t}>) -> tensor<{n}x16x{t}>
+  %reversed = stablehlo.reverse %x, dims = [0, 1] : tensor<16x{n}x{t}>
+  %selected = stablehlo.select %p, %x, %reversed : tensor<16x{n}xi1>, tensor<16x{n}x{t}>
+  %tail = stablehlo.slice %x [0:16, 3:{n}] : (tensor<16x{n}x{t}>) -> tensor<16x{m}x{t}>
+  %head = stablehlo.slice %x [0:16, 0:3] : (tensor<16x{n}x{t}>) -> tensor<16x3x{t}>
+  %joined = stablehlo.concatenate %tail, %head, dim = 1 : (tensor<16x{m}x{t}>, tensor<16x3x{t}>) -> tensor<16x{n}x{t}>
+  %gathered = "stablehlo.gather"(%x, %places) <{{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, {n}>}}>
+    : (tensor<16x{n}x{t}>, tensor<16xi32>) -> tensor<16x{n}x{t}>
+  %nan = stablehlo.constant dense<0x{nan:X}> : tensor<16x{n}x{t}>
+  %filled = stablehlo.select %p, %x, %nan : tensor<16x{n}xi1>, tensor<16x{n}x{t}>
+  return %x, %back, %transposed, %selected, %joined, %gathered, %filled : {results}
+}}
+"""
+
+
+@pytest.mark.parametrize("dtype", sorted(name for name in FLOATS if is_narrow(name) and bit_width(name) >= 8))
+def test_every_bit_of_what_is_only_moved_is_kept(dtype: str) -> None:
+    """All codes, NaNs of every kind among them, interpreted and compiled."""
+    width = bit_width(dtype)
+    kind, count = np.dtype(f"u{width // 8}"), (1 << width) // 16
+    bits = np.random.default_rng(0).permutation(1 << width).astype(kind).reshape(16, count)
+    places, chosen = np.arange(16, dtype=np.int32)[::-1].copy(), bits % 3 == 0
+    nan = (1 << width) - 1
+    array = f"tensor<16x{count}x{dtype}>"
+    results = ", ".join((array, f"tensor<16x{count}xui{width}>", f"tensor<{count}x16x{dtype}>", *[array] * 4))
+    module = trivium.parse(MOVED.format(n=count, m=count - 3, w=width, t=dtype, nan=nan, results=results))
+    wanted = (
+        bits, bits, bits.T, np.where(chosen, bits, bits[::-1, ::-1]), np.roll(bits, -3, axis=1), bits[::-1],
+        np.where(chosen, bits, kind.type(nan)),
+    )  # fmt: skip
+    for found in (trivium.evaluate(module, bits, places, chosen), trivium.compile(module)(bits, places, chosen)):
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(np.ascontiguousarray(one).view(kind), other)
+
+
+@pytest.mark.parametrize("dtype", SMALL)
+def test_negate_and_abs_change_the_sign_of_every_code(dtype: str) -> None:
+    """Of NaNs too, if they have one."""
+    bits = np.uint16 if numpy_dtype(dtype).itemsize == 2 else np.uint8
+    codes = np.arange(1 << bit_width(dtype)).astype(bits).view(numpy_dtype(dtype))
+    for op, function in (("negate", np.negative), ("abs", np.abs)):
+        np.testing.assert_array_equal(apply(op, codes, dtype=dtype).view(bits), function(codes).view(bits))
+
+
+@pytest.mark.parametrize("dtype", [*SMALL, "f8E8M0FNU"])
+@pytest.mark.parametrize("op", ["maximum", "minimum"])
+def test_extremes_of_narrow_floats(dtype: str, op: str) -> None:
+    """Also of types without infinities or negative numbers: each lane begins with a number that the type has."""
+    type_ = numpy_dtype(dtype)
+    module = trivium.parse(
+        f"""func.func @main(%x: tensor<2x37x{dtype}>, %init: tensor<{dtype}>) -> tensor<2x{dtype}> {{
+          %0 = stablehlo.reduce(%x init: %init) applies stablehlo.{op} across dimensions = [1]
+            : (tensor<2x37x{dtype}>, tensor<{dtype}>) -> tensor<2x{dtype}>
+          return %0 : tensor<2x{dtype}>
+        }}"""
+    )
+    info = ml_dtypes.finfo(type_)
+    ends = np.array([info.min, info.max]).astype(type_)
+    x = np.repeat(ends[:, None], 37, axis=1)
+    for init in ends:
+        (wanted,), (found,) = trivium.evaluate(module, x, init), trivium.compile(module)(x, init)
+        np.testing.assert_array_equal(found, wanted)
