@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "guard.h"
+#include "runtime_lock.h"
 
 namespace trivium::pjrt {
 
@@ -12,35 +13,35 @@ StoragePtr Buffer::Present(StoragePtr storage) const {
 }
 
 StoragePtr Buffer::storage() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(LockOf(this));
   return Present(storage_);
 }
 
 bool Buffer::is_deleted() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(LockOf(this));
   return storage_ == nullptr;
 }
 
 StoragePtr Buffer::Donate() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(LockOf(this));
   return Present(std::move(storage_));
 }
 
 void Buffer::Delete() {
   StoragePtr dropped;  // freed after the lock is released
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(LockOf(this));
   dropped.swap(storage_);
 }
 
 void Buffer::AddExternalReference() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(LockOf(this));
   if (external_references_ == 0) shared_ = Present(storage_);
   ++external_references_;
 }
 
 void Buffer::DropExternalReference() {
   StoragePtr dropped;
-  std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(LockOf(this));
   if (external_references_ == 0) throw Failure(Error_Code_FAILED_PRECONDITION, "the buffer has no external reference");
   if (--external_references_ == 0) dropped.swap(shared_);
 }

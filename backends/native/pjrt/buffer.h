@@ -2,8 +2,6 @@
 
 #pragma once
 
-#include <mutex>
-
 #include "client.h"
 #include "event.h"
 #include "shape.h"
@@ -34,7 +32,7 @@ struct Buffer {
  private:
   StoragePtr Present(StoragePtr storage) const;
 
-  mutable std::mutex mutex_;
+  // The following are guarded by LockOf(this).
   StoragePtr storage_;
   // The references of others that read the memory outside PJRT. They keep it even if the buffer is deleted.
   StoragePtr shared_;

@@ -244,6 +244,30 @@ void WorkInFlight() {
   Call(api.Client_Destroy, Client_Destroy_Args{{}, client});
 }
 
+// A child may use a buffer that other threads were using when it was forked.
+[[maybe_unused]] void ForksWhileABufferIsUsed() {
+  client = NewClient();
+  Buffer* x = NewBuffer(client, 1);
+  const auto use = [x] { return Call(api.Buffer_IsDeleted, Buffer_IsDeleted_Args{{}, x, false}).is_deleted; };
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> users;
+  for (int i = 0; i < 2; ++i) {
+    users.emplace_back([&] {
+      while (!stop) use();
+    });
+  }
+  for (int turn = 0; turn < 200; ++turn) {
+    const pid_t child = fork();
+    if (child == 0) std::_Exit(use() ? 1 : 0);
+    int status = 1;
+    EXPECT(waitpid(child, &status, 0) == child && status == 0);
+  }
+  stop = true;
+  for (std::thread& user : users) user.join();
+  DestroyBuffer(x);
+  Call(api.Client_Destroy, Client_Destroy_Args{{}, client});
+}
+
 // After the queues were closed, runs are done by their callers.
 void QueuesThatEnd() {
   client = NewClient();

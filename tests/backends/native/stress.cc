@@ -42,6 +42,7 @@ void Packings();
 // In queue_stress.cc.
 void WorkInFlight();
 void ForksInFlight();
+void ForksWhileABufferIsUsed();
 void QueuesThatEnd();
 
 namespace {
@@ -327,6 +328,7 @@ int main() {
 #ifndef __SANITIZE_THREAD__  // it does not follow threads that a forked child starts
   Part(Forks);
   Part(ForksInFlight);
+  Part(ForksWhileABufferIsUsed);
 #endif
   Part(QueuesThatEnd);
   // The process exits while this thread and the pool's workers are busy.
