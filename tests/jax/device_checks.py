@@ -321,6 +321,7 @@ def compiled():
     built = jax.jit(lambda x: x @ x.T).lower(X).compile()
     assert built.cost_analysis()["flops"] > 0
     assert built.memory_analysis().output_size_in_bytes == 64
+    assert built.as_text() is None, "JAX reads layouts from the text, at every compilation"
     np.testing.assert_allclose(built(X), X @ X.T, rtol=1e-5)
 
 
