@@ -27,6 +27,9 @@ MOST_FOLDED = 24
 """The number of rows up to which folding the lanes of sums takes less time than turning rhs around for them."""
 SHORTEST_FOLDED = 4
 """The length of such sums, in vectors."""
+MOST_AS_THEY_LIE = 2
+"""The number of rows up to which constant weights that could be read for such sums are not packed: it takes most of the
+time to read them, and the streams of several columns at once are read faster than the one of a panel."""
 FEW_ROWS = 4
 """Up to so many rows take less time than reading rhs does, which prefetching ahead only disturbs."""
 
@@ -155,7 +158,7 @@ def choose(
 ) -> Tiling:
     """Returns the schedule of a problem in canonical form."""
     lanes, cache = target.vector_bytes // element_bytes, target.cache_bytes[1]
-    if not constant_rhs and _folds(problem, lanes):
+    if (not constant_rhs or problem.rows.extent <= MOST_AS_THEY_LIE) and _folds(problem, lanes):
         return _folded(problem, lanes, target)
     panels, tiles = _tiles(problem, lanes, target.vector_registers, knobs.vectors)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles)

@@ -66,6 +66,17 @@ def test_few_rows_and_sums_along_memory(level: str, dtype: type, batch: int, m: 
         )
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_constant_weights_of_few_rows_are_read_as_they_lie(rows: int) -> None:
+    lhs, rhs = normal(1, rows, 200), normal(1, 200, 37)
+    case = matmul(lhs, rhs, ((0, 1, 2), (0, 2, 1), (0, 1, 2)))
+    chosen = Lowering(case.kernel, emulated("x86-64-v4"), frozenset({"rhs"}))
+    assert (chosen.tiling.rhs, chosen.plan.packed_operand) == (
+        (Rhs.CONSTANT, "rhs") if rows > 2 else (Rhs.FOLDED, None)
+    )
+    assert_close(case.run({"rhs"}), lhs @ rhs)
+
+
 def test_matmul_in_f64() -> None:
     lhs, rhs = normal(2, 13, 37, dtype=np.float64), normal(2, 37, 70, dtype=np.float64)
     assert_close(matmul(lhs, rhs).run({"rhs"}), lhs @ rhs, 1e-14)

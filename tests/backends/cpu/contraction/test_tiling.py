@@ -198,3 +198,12 @@ def test_a_tiling_in_words() -> None:
         f"schedule {{ tile {tiling.tiles.size}x16, blocks of 64, units {tiling.chunks.count}x{tiling.groups.count}, "
         "lhs in place, rhs packed }"
     )
+
+
+def test_packed_panels_serve_all_rows() -> None:
+    """Also if the last tile has fewer rows."""
+    image, weights = np.empty((1, 64, 30, 30), "f"), np.empty((64, 64, 3, 3), "f")
+    case = convolution(image, weights, Window(padding=ONE), LAYOUTS["first"])
+    problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
+    tiling = plan(problem, 4, processor("x86-64-v4")).tiling
+    assert (tiling.rhs, tiling.tiles.extent % tiling.tiles.size, tiling.chunks.count) == (Rhs.PACKED, 4, 1)
