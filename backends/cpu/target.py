@@ -106,6 +106,7 @@ def host() -> CpuTarget:
         fma=bool(features.get("fma")) if x86 else True,
         half=bool(features.get("f16c")) if x86 else True,
         ldexp=x86 and bool(features.get("avx512dq")),
+        looks_up=x86 and vector_bytes == 64,
         sorts_keys=x86 and vector_bytes > 16,
     )
 
@@ -116,7 +117,8 @@ def level(name: str) -> CpuTarget:
         raise Error(f"unknown target {name!r}, expected one of {', '.join(LEVELS)}")
     vector_bytes, registers, fma, half, ldexp = LEVELS[name]
     facts = {"vector_bytes": vector_bytes, "vector_registers": registers, "fma": fma, "half": half, "ldexp": ldexp}
-    described = replace(host(), cpu=name, features="", sorts_keys=vector_bytes > 16, **facts)
+    facts |= {"looks_up": vector_bytes == 64, "sorts_keys": vector_bytes > 16}
+    described = replace(host(), cpu=name, features="", **facts)
     if not described.triple.startswith("x86_64"):
         raise Error(f"target {name} is an x86-64 processor, expected one of {described.triple}")
     return described
@@ -128,5 +130,5 @@ def emulated(name: str) -> CpuTarget:
     here = host()
     facts = {"fma": here.fma, "half": here.half, "ldexp": here.ldexp}
     described = level(name)
-    sorts_keys = here.sorts_keys and described.sorts_keys
-    return replace(described, cpu=here.cpu, features=here.features, sorts_keys=sorts_keys, **facts)
+    facts |= {name: getattr(here, name) and getattr(described, name) for name in ("looks_up", "sorts_keys")}
+    return replace(described, cpu=here.cpu, features=here.features, **facts)

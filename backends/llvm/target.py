@@ -36,5 +36,8 @@ class LlvmTarget(Target):
     constant_space: int = 0
     """The address space of constants in a module, such as tables."""
 
+    looks_up: bool = False
+    """Whether lanes select from tables of 16 numbers of f32 in a register."""
+
     ldexp: bool = False
     """Whether scaling by a power of two is an instruction, in vectors too."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import llvmlite.ir as ll
 
 from trivium.backends.llvm.code import F64, element
-from trivium.backends.llvm.math import error, f32, f64, gamma, hyperbolic, inverse, power, trigonometric
+from trivium.backends.llvm.math import error, f32, f64, gamma, hyperbolic, inverse, power, short_error, trigonometric
 from trivium.ir.errors import CompileError
 
 Function = Callable[..., ll.Value]
@@ -20,7 +20,7 @@ _F64: dict[str, Function] = {
     **f64.FUNCTIONS, **hyperbolic.WIDE, **trigonometric.FUNCTIONS,
     "erf": error.erf, "erf_inv": error.erf_inv, "power": power.power, **_BOTH,
 }  # fmt: skip
-_F32: dict[str, Function] = {**f32.FUNCTIONS, **_BOTH}
+_F32: dict[str, Function] = {**f32.FUNCTIONS, "erf": short_error.erf, **_BOTH}
 
 
 def function(op: str, type_: ll.Type) -> Function:

@@ -42,12 +42,6 @@ COS = (2.4434893930447288e-05, -0.0013887337408959866, 0.04166664555668831)
 TANH_LIMIT = 0.3
 TANH_SMALL = -0.050331950187683105, 0.13314472138881683, -0.33333054184913635
 """(tanh(x) - x) / x^3 in x^2 for |x| <= TANH_LIMIT"""
-ERFC_LOG_FIRST = -1.128379225730896
-ERFC_LOG = (
-    9.256285011360887e-06, -0.00011764148803194985, 0.0006328377639874816, -0.0016670293407514691,
-    0.0001603981072548777, 0.019153062254190445, -0.10277783125638962, -0.6366193890571594, 5.604632491440498e-08,
-)  # fmt: skip
-"""log(erfc(x)) / x for 0 <= x <= 4, less ERFC_LOG_FIRST"""
 ERF_INV_MIDDLE = 2.499751329421997
 """Where the value, which is the last coefficient, is almost a number of f32."""
 ERF_INV_CENTRE = (
@@ -119,15 +113,6 @@ def tan(code: Code, x: ll.Value) -> ll.Value:
     return code.select(code.compare("==", x, 0.0), x, _narrow(code, found))
 
 
-def erf(code: Code, x: ll.Value) -> ll.Value:
-    """1 - exp(Q(|x|)), where Q is the logarithm of erfc"""
-    a = code.abs(x)
-    a = code.select(code.compare(">", a, 4.0), 4.0, a)
-    # The first coefficient in two parts: the error of a single one would be most of the error near 0.
-    exponent = code.fma(a, ERFC_LOG_FIRST, code.mul(a, code.polynomial(a, ERFC_LOG)))
-    return code.copysign(exp.less_one(code, exponent), x)
-
-
 def erf_inv(code: Code, x: ll.Value) -> ll.Value:
     w = code.builder.fneg(log(code, _one_less_square(code, x)))
     central = code.compare("<", w, 5.0)
@@ -162,7 +147,7 @@ def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
 
 FUNCTIONS: dict[str, Callable[..., ll.Value]] = {
     "exponential": exp, "exponential_minus_one": exp.expm1, "log": log, "log_plus_one": log1p, "tanh": tanh,
-    "logistic": exp.logistic, "rsqrt": exponential.rsqrt, "sine": sin, "cosine": cos, "tan": tan, "erf": erf,
+    "logistic": exp.logistic, "rsqrt": exponential.rsqrt, "sine": sin, "cosine": cos, "tan": tan,
     "erf_inv": erf_inv, "power": power,
 }  # fmt: skip
 

@@ -1,0 +1,45 @@
+"""Tables of a few numbers that are in vector registers: each lane selects one by the low bits of an integer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import llvmlite.ir as ll
+
+from trivium.backends.llvm.code import F32, I32, Code, Literal, literal, undefined
+
+SIZE = 16
+"""The numbers in a table, and the lanes of the instruction."""
+
+
+def is_possible(code: Code) -> bool:
+    """Whether the target has the instruction."""
+    return code.target.looks_up
+
+
+def rows(code: Code, tables: Sequence[Sequence[float]], index: ll.Value) -> Iterator[ll.Value]:
+    """Returns, for each table of f32, the numbers that `index` selects: one, or one for each lane."""
+    return (_row(code, table, index) for table in tables)
+
+
+def _row(code: Code, table: Sequence[float], index: ll.Value) -> ll.Value:
+    vector = ll.VectorType(F32, SIZE)
+    numbers = Literal(vector, f"<{', '.join(f'float {literal(F32, number).constant}' for number in table)}>")
+
+    def select(places: ll.Value) -> ll.Value:
+        return code.call("llvm.x86.avx512.permvar.sf.512", vector, numbers, places)
+
+    if not isinstance(index.type, ll.VectorType):
+        places = code.builder.insert_element(undefined(ll.VectorType(I32, SIZE)), index, I32(0))
+        return code.builder.extract_element(select(places), I32(0))
+    lanes = index.type.count
+    if lanes == SIZE:
+        return select(index)
+    if lanes < SIZE:
+        widened = code.shuffle(index, tuple(lane % lanes for lane in range(SIZE)))
+        return code.shuffle(select(widened), tuple(range(lanes)))
+    parts = [select(code.shuffle(index, tuple(range(at, at + SIZE)))) for at in range(0, lanes, SIZE)]
+    while len(parts) > 1:
+        order = tuple(range(2 * parts[0].type.count))
+        parts = [code.shuffle(low, order, high) for low, high in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
