@@ -59,6 +59,32 @@ def gpt2() -> Example:
     return Part(model, "input_ids"), (torch.randint(0, 50_000, (1, 128)),)
 
 
+class Decoder(NN.Module):
+    """One step of GPT-2: the token after the first half of a static cache, which is the same in every call."""
+
+    LENGTH = 256
+
+    def __init__(self) -> None:
+        super().__init__()
+        from transformers import GPT2Config, GPT2LMHeadModel, StaticCache
+
+        config = GPT2Config()
+        self.model = GPT2LMHeadModel(config).eval()
+        self.cache = StaticCache(config=config, max_cache_len=self.LENGTH)
+        with torch.no_grad():
+            self.model(torch.randint(0, 50_000, (1, self.LENGTH // 2)), past_key_values=self.cache)
+
+    def forward(self, token: torch.Tensor) -> torch.Tensor:
+        for layer in self.cache.layers:
+            layer.cumulative_length.fill_(self.LENGTH // 2)
+        place = torch.full((1, 1), self.LENGTH // 2)
+        return self.model(token, past_key_values=self.cache, position_ids=place, return_dict=False)[0]
+
+
+def decoder() -> Example:
+    return Decoder(), (torch.randint(0, 50_000, (1, 1)),)
+
+
 class LSTM(NN.Module):
     """Two layers; the result is the whole sequence."""
 
@@ -82,6 +108,7 @@ MODELS: dict[str, tuple[Any, float | None]] = {
     "GPT-2 s128, logits": (gpt2, 32.2e9),
     "LSTM 2x512 s64 b8": (lstm, 1.64e9),
 }
-ROWS: tuple[Row, ...] = tuple(
-    kind(name, example, flops=flops) for name, (example, flops) in MODELS.items() for kind in (live, frozen)
+ROWS: tuple[Row, ...] = (
+    *(kind(name, example, flops=flops) for name, (example, flops) in MODELS.items() for kind in (live, frozen)),
+    live("GPT-2 step, static cache of 256", decoder, flops=0.25e9),
 )
