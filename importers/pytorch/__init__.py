@@ -8,6 +8,7 @@ from trivium.importers.pytorch import (
     control,
     convolution,
     creation,
+    ctc,
     elementwise,
     flexible_attention,
     fourier,
@@ -42,7 +43,7 @@ from trivium.importers.pytorch.program import (
 )
 
 FAMILIES = (
-    *(activation, attention, comparison, control, convolution, creation, elementwise, flexible_attention),
+    *(activation, attention, comparison, control, convolution, creation, ctc, elementwise, flexible_attention),
     *(fourier, indexing, joining, linalg, matmul, normalization, pooling, prims, random, reduction, rnn, rnn_gradient),
     *(selection, shape, special, strided, unique),
 )

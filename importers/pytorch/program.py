@@ -25,6 +25,7 @@ from trivium.importers.dynamic import Size
 from trivium.importers.pytorch.aliases import View, views_among
 from trivium.importers.pytorch.archive import read_contents
 from trivium.importers.pytorch.bounds import Bounds, Shape
+from trivium.importers.pytorch.capture import describing
 from trivium.importers.pytorch.context import Context, Meta, Number, Operand, Randomness
 from trivium.importers.pytorch.decompositions import export_decompositions
 from trivium.importers.pytorch.graph import convert_graph, location_of, outputs_of, require_rules, target_name
@@ -440,7 +441,7 @@ def propagate(module: fx.GraphModule, inputs: Sequence[object]) -> dict[fx.Node,
 
     require_rules(module.graph)
     recorder = _Recorder(module)
-    with torch.no_grad(), mode:
+    with torch.no_grad(), describing(), mode:
         recorder.run(*map(faked, inputs))
     return recorder.found
 

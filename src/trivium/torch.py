@@ -52,6 +52,7 @@ from trivium.importers.pytorch import (
     refused_nodes,
     split,
 )
+from trivium.importers.pytorch.capture import BACKENDS
 from trivium.importers.pytorch.context import Meta, Number, Operand
 from trivium.importers.pytorch.decompositions import decompositions
 from trivium.importers.pytorch.graph import location_of, target_name
@@ -112,6 +113,9 @@ def backend(
     # Effects (errors of factorizations) are ordered by tokens inside of a graph, not by further inputs and outputs.
     with torch._functorch.config.patch(unlift_effect_tokens=True):
         return compile_all(module, example_inputs)
+
+
+BACKENDS.add(backend)
 
 
 def _checked_options(options: Mapping[str, object] | None, others: dict[str, object]) -> Mapping[str, object]:

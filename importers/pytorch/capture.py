@@ -1,0 +1,69 @@
+"""Ops that PyTorch keeps out of graphs, because it does not know the shapes of their results before they run, although
+graphs for Trivium may have them. For other compilers nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+from torch import Tensor
+from torch._dynamo.symbolic_convert import InstructionTranslator
+from torch._ops import OpOverload
+from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_impls import register_op_impl
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
+
+BACKENDS: set[Callable[..., object]] = set()
+"""The backends of `torch.compile` that convert graphs by our rules."""
+
+_describes = ContextVar("describes", default=False)
+
+
+@contextmanager
+def describing() -> Iterator[None]:
+    """While it is open, such ops are described for us."""
+    token = _describes.set(True)
+    try:
+        yield
+    finally:
+        _describes.reset(token)
+
+
+def _is_ours() -> bool:
+    """Whether what PyTorch traces at the moment is for us."""
+    try:
+        given = InstructionTranslator.current_tx().output.compiler_fn
+    except AttributeError:  # nothing is traced by Dynamo
+        return _describes.get()
+    return _describes.get() or getattr(given, "compiler_fn", given) in BACKENDS
+
+
+def _require_ours(op: OpOverload) -> None:
+    if not _is_ours():
+        raise DynamicOutputShapeException(op)
+
+
+@register_op_impl(torch.ops.aten._ctc_loss.Tensor)
+def ctc_loss(
+    mode: FakeTensorMode,
+    op: OpOverload,
+    log_probs: Tensor,
+    targets: Tensor,
+    *given: Tensor | Sequence[int] | int,
+    **options: int,
+) -> tuple[Tensor, Tensor]:
+    """The loss of each sequence, and what the gradient needs: in eager for the longest sequence of labels, here for the
+    longest one that there may be."""
+    _require_ours(op)
+    steps, count, _ = log_probs.shape
+    with mode:
+        return log_probs.new_empty(count), log_probs.new_empty(count, steps, 2 * targets.shape[-1] + 1)
+
+
+@register_op_impl(torch.ops.aten._ctc_loss_backward.Tensor)
+def ctc_loss_backward(mode: FakeTensorMode, op: OpOverload, grad: Tensor, log_probs: Tensor, *given: object) -> Tensor:
+    _require_ours(op)
+    with mode:
+        return torch.empty_like(log_probs, memory_format=torch.contiguous_format)
