@@ -28,7 +28,9 @@ def main() -> None:
         # Read again: another process may have added to it.
         stored = load(options.results)
         if options.only:
-            result["outcomes"] = stored.get(kind, {}).get("outcomes", {}) | result["outcomes"]
+            before = stored.get(kind, {})
+            result["again"] = sorted({*before.get("again", ()), *result["outcomes"]})
+            result["outcomes"] = before.get("outcomes", {}) | result["outcomes"]
         store(options.results, stored | {kind: result})
     if options.page is not None:
         options.page.write_text(page(load(options.results)))

@@ -34,7 +34,7 @@ def page(results: Results) -> str:
 
     samples = ", ".join(sorted({str(result["samples"]) for result in results.values()}))
     opening = OPENING.format(version=torch.__version__, samples=samples)
-    return "\n".join([opening, *_table(results), "", *_missing(results), "", *_others(results)]) + "\n"
+    return "\n".join([opening, *_table(results), "", *_runs(results), *_missing(results), "", *_others(results)]) + "\n"
 
 
 def classify(kind: str, reason: str) -> str:
@@ -57,7 +57,20 @@ def _table(results: Results) -> Iterator[str]:
         numbers = " | ".join(str(counts[name]) for name in CLASSES[:-1])
         # Rounded down: what is not whole is not 100 %.
         share = f"{int(1000 * counts['equal'] / captured) / 10:.1f} %" if captured else "-"
-        yield f"| {table} | {sum(counts.values())} | {captured} | {numbers} | {share} |"
+        count, whole = sum(counts.values()), result["collected"]
+        ops = count if count == whole else f"{count} of {whole}"
+        yield f"| {table} | {ops} | {captured} | {numbers} | {share} |"
+
+
+def _runs(results: Results) -> Iterator[str]:
+    """What was called in another run than the rest of its table, or not at all."""
+    again = {table: result["again"] for table, result in results.items() if result.get("again")}
+    if any(len(result["outcomes"]) < result["collected"] for result in results.values()):
+        yield "A table of fewer ops than there are is a seeded sample of them.\n"
+    if again:
+        yield "Each table is of one run, after which these ops were called again:\n"
+        yield from (f"- {table}: {', '.join(names)}" for table, names in again.items())
+        yield ""
 
 
 def _missing(results: Results) -> Iterator[str]:

@@ -69,6 +69,16 @@ def test_the_page_tells_each_reason() -> None:
     assert "| float32 | 4 | 3 | 1 | 1 | 1 | 0 | 33.3 % |" in written
     assert "- `aten.foo.default`: foo" in written
     assert "- `bar` (float32): `result 0 has 1, expected 2`" in written
+    assert "seeded sample" not in written
+    assert "called again" not in written
+
+
+def test_the_page_tells_what_is_not_from_one_whole_run() -> None:
+    outcomes = {"add": ["passed", "", 1.0]}
+    written = page({"bool": {"collected": 9, "samples": 1, "outcomes": outcomes, "again": ["add"]}})
+    assert "| bool | 1 of 9 | 1 | 1 |" in written
+    assert "A table of fewer ops than there are is a seeded sample of them." in written
+    assert "called again:\n\n- bool: add\n" in written
 
 
 def test_indices_of_equal_elements_may_differ() -> None:
