@@ -8,9 +8,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDef
 from tensorflow.python.eager.polymorphic_function.atomic_function import AtomicFunction
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
@@ -170,12 +173,51 @@ def called_functions(node: tf.Operation) -> list[str]:
 def function_graph(graph: tf.Graph, name: str) -> tf.Graph:
     """Returns the graph of a function in a graph's library."""
     holder = _holder(graph, name)
-    return holder.function(name) if isinstance(holder, LoadedGraph) else holder._get_function(name).graph
+    if isinstance(holder, LoadedGraph):
+        return holder.function(name)
+    found = holder._get_function(name)
+    return found.graph if hasattr(found, "graph") else _graph_of_older(holder, found)
 
 
-def function_in(graph: tf.Graph, name: str) -> AtomicFunction:
-    """Returns a function in the library of a graph that TensorFlow has traced."""
-    return _holder(graph, name)._get_function(name)
+_OLDER: WeakKeyDictionary[Any, tf.Graph] = WeakKeyDictionary()
+
+
+def _graph_of_older(holder: tf.Graph, found: Any) -> tf.Graph:
+    """Returns the graph of a function that is defined in TensorFlow 1's way, as those of `ctc_loss` still are."""
+    if found not in _OLDER:
+        with holder.as_default():
+            _OLDER[found] = function_def_to_graph(_with_calls(found.definition, holder))
+    return _OLDER[found]
+
+
+def _with_calls(definition: FunctionDef, holder: tf.Graph) -> FunctionDef:
+    """Returns a definition in which ops that are named as a function of the graph are calls of it."""
+    copy, renamed = FunctionDef(), {}
+    copy.CopyFrom(definition)
+    for node in copy.node_def:
+        if holder._is_function(node.op):
+            signature = holder._get_function(node.op).definition.signature
+            renamed |= {
+                f"{node.name}:{x.name}:0": f"{node.name}:output:{i}" for i, x in enumerate(signature.output_arg)
+            }
+            node.attr.clear()
+            node.attr["f"].func.name, node.op = node.op, "PartitionedCall"
+            node.attr["Tin"].list.type.extend(x.type for x in signature.input_arg)
+            node.attr["Tout"].list.type.extend(x.type for x in signature.output_arg)
+    for node in copy.node_def:
+        node.input[:] = [renamed.get(x, x) for x in node.input]
+    for name, x in dict(copy.ret).items():
+        copy.ret[name] = renamed.get(x, x)
+    return copy
+
+
+def add_function(to: tf.Graph, graph: tf.Graph, name: str) -> None:
+    """Adds a function in the library of a graph that TensorFlow has traced to that of another, with those it calls."""
+    found = _holder(graph, name)._get_function(name)
+    if isinstance(found, AtomicFunction):
+        to._add_function_recursive(found)
+    else:
+        found.add_to_graph(to)
 
 
 def _holder(graph: tf.Graph, name: str) -> tf.Graph:

@@ -165,3 +165,34 @@ def test_without_fallback_all_are_listed() -> None:
         trivium.tensorflow.function(mixed.__call__, fallback=False)(X)
     assert {op.name for op in caught.value.ops} == {"EagerPyFunc", "AsString"}
     assert "test_clusters.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("numbers", [[1, 2, 3], [4]])
+def test_a_size_computed_from_data_is_cut_out(numbers: list[int], caplog: pytest.LogCaptureFixture) -> None:
+    def up_to_the_sum(x: Any, weight: Any) -> Any:
+        return tf.cast(tf.range(tf.reduce_sum(x)), tf.float32) * weight
+
+    x, weight = tf.constant(numbers), tf.constant(3.0)
+    compiled = trivium.tensorflow.function(up_to_the_sum)
+    with tf.GradientTape() as tape:
+        tape.watch(weight)
+        got = compiled(x, weight)
+    assert_same(got, up_to_the_sum(x, weight))
+    assert_same(tape.gradient(got, weight), sum(range(sum(numbers))) * tf.ones(()))
+    assert [line.split(" runs in TensorFlow")[0] for line in warnings(caplog)] == ["Range"]
+
+
+def test_ctc_loss_and_its_gradient() -> None:
+    labels, lengths, sizes = tf.constant([[1, 2, 2], [3, 4, 0]]), tf.constant([3, 2]), tf.constant([8, 7])
+
+    def loss(logits: Any) -> Any:
+        return tf.nn.ctc_loss(labels, logits, lengths, sizes, logits_time_major=False, blank_index=0)
+
+    def slopes(f: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            found = f(logits)
+        return found, tape.gradient(found, logits)
+
+    logits = tf.constant(np.random.default_rng(0).standard_normal((2, 8, 5)).astype(np.float32))
+    assert_same(slopes(trivium.tensorflow.function(loss)), slopes(tf.function(loss)))

@@ -219,7 +219,7 @@ def divided(nodes: Sequence[tf.Operation], outputs: Sequence[tf.Tensor], outside
     for node in nodes:
         stages[levels[node.name]].nodes.append(node)
     for stage in stages:
-        _take_shapes(stage, nodes)
+        _take_shapes(stage, nodes, outside)
     wanted = {x.name for x in outputs} | {x.name for stage in stages for x in _needs(stage)}
     for level, stage in enumerate(stages):
         own = [x for node in stage.nodes if levels[node.name] == level for x in node.outputs]
@@ -254,14 +254,15 @@ _SHAPES = frozenset(
 """Ops that compute shapes."""
 
 
-def _take_shapes(stage: Stage, nodes: Sequence[tf.Operation]) -> None:
-    """Copies what computes shapes into the stage: there it is known while importing, where a tensor would not be."""
+def _take_shapes(stage: Stage, nodes: Sequence[tf.Operation], outside: set[str]) -> None:
+    """Copies what computes shapes into the stage: there it is known while importing, where a tensor would not be. Not
+    what a rule has refused, which a compiled stage cannot contain."""
     present = {node.name for node in stage.nodes}
     pending = [x.op for x in _needs(stage)]
     added: set[str] = set()
     while pending:
         node = pending.pop()
-        if node.name not in present | added and _computes_shapes(node):
+        if node.name not in present | added | outside and _computes_shapes(node):
             added.add(node.name)
             pending += [x.op for x in node.inputs]
     if added:

@@ -11,10 +11,10 @@ from tensorflow.python.ops.resource_variable_ops import variable_accessed
 
 from trivium.importers.tensorflow.definitions import INPUTS
 from trivium.importers.tensorflow.graph import (
+    add_function,
     called_functions,
     ends_of,
     function_graph,
-    function_in,
     needed_nodes,
 )
 
@@ -45,7 +45,7 @@ class Copy:
 
     def _copy(self, node: tf.Operation) -> None:
         for name in called_functions(node):
-            get_default_graph()._add_function_recursive(function_in(node.graph, name))
+            add_function(get_default_graph(), node.graph, name)
         copy = get_default_graph()._create_op_internal(
             node.type,
             [self.tensors[x.name] for x in node.inputs],
