@@ -1,9 +1,11 @@
 """The incomplete gamma functions and their derivatives with respect to the first argument, and the incomplete beta
-function: a series where it converges quickly, elsewhere a continued fraction, evaluated by Lentz's algorithm. All
-operands are f64 and of one shape. Values at limits and outside of the domain are left to the caller."""
+function: a series where it converges quickly, elsewhere a continued fraction, evaluated by Lentz's algorithm; near the
+normal distribution, which gamma functions approach, an expansion. All operands are f64 and of one shape. Values at
+limits and outside of the domain are left to the caller."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from trivium.importers.emit import Emitter
@@ -38,6 +40,7 @@ def repeated(emit: Emitter, start: Sequence[Value], step: Step) -> Sequence[Valu
 def lower_and_upper(emit: Emitter, a: Value, x: Value) -> tuple[Value, Value]:
     """Returns the regularized lower and upper incomplete gamma functions, each accurate where it is small."""
     one = emit.full_like(x, 1)
+    is_vast, normal, a, x = _split(emit, a, x)
     is_series = emit.compare("LT", x, emit.plus(a, one))
 
     def step(emit: Emitter, n: Value, state: Sequence[Value]) -> tuple[Sequence[Value], Value]:
@@ -57,12 +60,64 @@ def lower_and_upper(emit: Emitter, a: Value, x: Value) -> tuple[Value, Value]:
     found = repeated(emit, [first, first, emit.full_like(x, 1e300), d, d], step)
     scale = emit.add(ops.Exponential(log_scale(emit, a, x)))
     lower, upper = emit.times(scale, found[1]), emit.times(scale, found[4])
-    return emit.select(is_series, lower, emit.minus(one, upper)), emit.select(is_series, emit.minus(one, lower), upper)
+    below = emit.select(is_series, lower, emit.minus(one, upper))
+    above = emit.select(is_series, emit.minus(one, lower), upper)
+    return emit.select(is_vast, normal[0], below), emit.select(is_vast, normal[1], above)
+
+
+VAST = 1e6
+"""From here on the functions of `a` are those of the normal distribution, and a correction."""
+
+
+def _split(emit: Emitter, a: Value, x: Value) -> tuple[Value, tuple[Value, Value], Value, Value]:
+    """Returns where `a` is vast, what both functions are there, and arguments with others in their place."""
+    is_vast = _is_vast(emit, a)
+    one = emit.full_like(a, 1)
+    return is_vast, _of_vast(emit, a, x), emit.select(is_vast, one, a), emit.select(is_vast, one, x)
+
+
+def _is_vast(emit: Emitter, a: Value) -> Value:
+    return emit.binary(
+        ops.And, emit.compare("GT", a, emit.full_like(a, VAST)), emit.compare("LT", a, emit.full_like(a, math.inf))
+    )
+
+
+def _of_vast(emit: Emitter, a: Value, x: Value) -> tuple[Value, Value]:
+    """Returns both functions by the first terms of their uniform expansion (DLMF 8.12.3, 8.12.4)."""
+    one, half = emit.full_like(x, 1), emit.full_like(x, 0.5)
+    distance, exponent = _distance(emit, a, x)
+    size = emit.add(ops.Sqrt(exponent))
+    root = emit.times(emit.add(ops.Sign(distance)), size)
+    eta = emit.scaled(emit.over(root, emit.add(ops.Sqrt(a))), math.sqrt(2))
+    first = emit.minus(emit.over(one, away_from_zero(emit, distance)), emit.over(one, away_from_zero(emit, eta)))
+    near = emit.compare("LT", emit.add(ops.Abs(distance)), emit.full_like(x, 1e-3))
+    first = emit.select(near, emit.plus(emit.full_like(x, -1 / 3), emit.scaled(distance, 1 / 12)), first)
+    density = emit.over(
+        emit.add(ops.Exponential(emit.add(ops.Negate(exponent)))), emit.add(ops.Sqrt(emit.scaled(a, 2 * math.pi)))
+    )
+    rest = emit.times(density, first)
+    lower = emit.minus(emit.times(half, emit.add(ops.Erfc(emit.add(ops.Negate(root))))), rest)
+    return lower, emit.plus(emit.times(half, emit.add(ops.Erfc(root))), rest)
+
+
+def _distance(emit: Emitter, a: Value, x: Value) -> tuple[Value, Value]:
+    """Returns d = x / a - 1, and a (d - log(1 + d))."""
+    d = emit.over(emit.minus(x, a), a)
+    near = emit.plus(emit.full_like(x, 1 / 4), emit.scaled(d, -1 / 5))
+    near = emit.plus(emit.full_like(x, -1 / 3), emit.times(d, near))
+    near = emit.plus(emit.full_like(x, 1 / 2), emit.times(d, near))
+    far = emit.minus(d, emit.add(ops.LogPlusOne(d)))
+    is_near = emit.compare("LT", emit.add(ops.Abs(d)), emit.full_like(x, 1e-3))
+    return d, emit.times(a, emit.select(is_near, emit.times(emit.times(d, d), near), far))
 
 
 def slope_of_lower(emit: Emitter, a: Value, x: Value) -> Value:
     """Returns the derivative of the lower function with respect to `a`, divided by x^a exp(-x) / gamma(a)."""
     one, zero = emit.full_like(x, 1), emit.full_like(x, 0)
+    is_vast = _is_vast(emit, a)
+    distance, _ = _distance(emit, a, x)
+    of_vast = emit.over(emit.minus(emit.scaled(distance, 0.5), one), a)
+    a, x = emit.select(is_vast, one, a), emit.select(is_vast, one, x)
     is_series = emit.compare("LT", x, emit.plus(a, one))
 
     def step(emit: Emitter, n: Value, state: Sequence[Value]) -> tuple[Sequence[Value], Value]:
@@ -99,11 +154,19 @@ def slope_of_lower(emit: Emitter, a: Value, x: Value) -> Value:
     of_series = emit.over(emit.plus(emit.times(power, found[2]), found[3]), a)
     power = emit.minus(log, emit.add(ops.Digamma(a)))
     of_fraction = emit.plus(emit.times(power, found[8]), found[9])
-    return emit.select(is_series, of_series, emit.add(ops.Negate(of_fraction)))
+    found = emit.select(is_series, of_series, emit.add(ops.Negate(of_fraction)))
+    return emit.select(is_vast, of_vast, found)
 
 
 def log_scale(emit: Emitter, a: Value, x: Value) -> Value:
     """Returns the logarithm of x^a exp(-x) / gamma(a)."""
+    # Stirling's formula: the others would cancel.
+    vast = emit.scaled(emit.add(ops.Log(emit.scaled(a, 1 / (2 * math.pi)))), 0.5)
+    vast = emit.minus(vast, _distance(emit, a, x)[1])
+    return emit.select(_is_vast(emit, a), vast, _log_scale(emit, a, x))
+
+
+def _log_scale(emit: Emitter, a: Value, x: Value) -> Value:
     return emit.minus(emit.times(a, emit.add(ops.Log(x))), emit.plus(x, emit.add(ops.Lgamma(a))))
 
 

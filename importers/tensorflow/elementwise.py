@@ -73,7 +73,6 @@ BINARY = {
     "RealDiv": ops.Divide,
     "Sub": ops.Subtract,
     "TruncateMod": ops.Remainder,
-    "Zeta": ops.Zeta,
 }
 COMPARISONS = {"Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE"}
 

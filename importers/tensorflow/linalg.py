@@ -39,7 +39,9 @@ def matrix_solve(ctx: Context, matrix: Value, rhs: Value, *, adjoint: bool) -> V
 @rule("MatrixInverse")
 def matrix_inverse(ctx: Context, input: Value, *, adjoint: bool) -> Value:
     """MatrixInverse(input; adjoint=false) -> output"""
-    return _solved(ctx, input, identities(ctx, input.type), adjoint)
+    kind = input.type.element_type
+    input = ctx.convert(input, accumulation_type(kind))
+    return ctx.convert(_solved(ctx, input, identities(ctx, input.type), adjoint), kind)
 
 
 @rule("Lu")

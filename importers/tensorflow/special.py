@@ -43,7 +43,51 @@ def polygamma(ctx: Context, a: Value, x: Value) -> Value:
     is_whole = ctx.compare("EQ", x, ctx.add(ops.Floor(x)))
     is_pole = ctx.add(ops.And(is_whole, ctx.compare("LE", x, ctx.full_like(x, 0))))
     is_pole = ctx.add(ops.And(is_pole, ctx.compare("GE", a, ctx.full_like(a, 1))))
-    return ctx.select(is_pole, pole, ctx.add(ops.Polygamma(a, x)))
+    found = _where_high(ctx, a, x, ctx.add(ops.Polygamma(a, x)))
+    return ctx.select(is_pole, pole, found)
+
+
+def _where_high(ctx: Context, a: Value, x: Value, found: Value) -> Value:
+    """Returns polygamma functions where the zeta function is too small for a number: (-1)^(a+1) a! (x^-(a+1) +
+    (x+1)^-(a+1) + ...), by logarithms. Where more terms would matter, the result is nearly zero."""
+    a, x = ctx.convert(a, F64), ctx.convert(x, F64)
+    power = ctx.plus(a, ctx.full_like(a, 1))
+    terms = ctx.full_like(x, 1)
+    for number in range(1, 8):
+        part = ctx.add(ops.LogPlusOne(ctx.over(ctx.full_like(x, number), x)))
+        terms = ctx.plus(terms, ctx.add(ops.Exponential(ctx.add(ops.Negate(ctx.times(power, part))))))
+    small = ctx.times(power, ctx.add(ops.Log(x)))
+    size = ctx.times(ctx.add(ops.Exponential(ctx.minus(ctx.add(ops.Lgamma(power)), small))), terms)
+    half = ctx.scaled(a, 0.5)
+    is_even = ctx.compare("EQ", half, ctx.add(ops.Floor(half)))
+    signed = ctx.convert(ctx.select(is_even, ctx.add(ops.Negate(size)), size), found.type.element_type)
+    endless = ctx.full_like(x, math.inf)
+    conditions = [
+        ctx.compare("GT", small, ctx.full_like(x, 740)),
+        *(ctx.compare("LT", v, endless) for v in (a, x)),
+        ctx.compare("EQ", a, ctx.add(ops.Floor(a))),
+        ctx.compare("GT", a, ctx.full_like(a, 100)),
+    ]
+    return ctx.select(reduce(lambda p, q: ctx.binary(ops.And, p, q), conditions), signed, found)
+
+
+@rule("Zeta")
+def zeta(ctx: Context, x: Value, q: Value) -> Value:
+    """Zeta(x, q) -> z"""
+    shape = np.broadcast_shapes(x.type.static_shape, q.type.static_shape)
+    x, q = (ctx.broadcast(v, shape) for v in (x, q))
+    endless, nothing = ctx.full_like(x, math.inf), ctx.full_like(x, math.nan)
+    found = ctx.add(ops.Zeta(x, q))
+    # Some term is infinite: its base is below 1, or the sum is one of TensorFlow's poles, at infinity too.
+    half = ctx.scaled(x, 0.5)
+    is_even = ctx.compare("EQ", half, ctx.add(ops.Floor(half)))
+    is_valid = ctx.binary(ops.And, is_even, ctx.compare("GT", x, ctx.full_like(x, 1)))
+    at_end = ctx.select(is_valid, endless, nothing)
+    found = ctx.select(ctx.compare("EQ", q, ctx.full_like(q, -math.inf)), at_end, found)
+    is_negative = ctx.compare("LE", q, ctx.full_like(q, 0))
+    is_endless = ctx.binary(ops.And, ctx.compare("EQ", x, endless), is_negative)
+    is_endless = ctx.binary(ops.Or, is_endless, ctx.compare("EQ", x, ctx.full_like(x, 1)))
+    return ctx.select(is_endless, endless, found)
 
 
 @rule("Ndtri")

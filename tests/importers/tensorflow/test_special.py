@@ -60,3 +60,36 @@ def test_bessel(kind: type) -> None:
     expected = tf.raw_ops.BesselI0e(x=x).numpy()
     (got,) = trivium.evaluate(trivium.from_tensorflow(tf.function(lambda x: tf.raw_ops.BesselI0e(x=x)), x), x)
     np.testing.assert_allclose(got, expected, tolerance)
+
+
+def computed(function, *arrays: np.ndarray) -> np.ndarray:
+    (got,) = trivium.compile(trivium.from_tensorflow(tf.function(function), *arrays))(*arrays)
+    return got
+
+
+def test_large_arguments_are_as_exact_as_scipy() -> None:
+    """TensorFlow's kernels lose digits there, up to all of them."""
+    special = pytest.importorskip("scipy.special")
+    a = np.repeat([1e4, 2e6, 1e9, 1e15, 3e38], 5)
+    x = a * (1 + np.tile([-3, -0.5, 0, 0.5, 3], 5) / np.sqrt(a))
+    for op, exact in (("Igamma", special.gammainc), ("Igammac", special.gammaincc)):
+        got = computed(lambda a, x, op=op: getattr(tf.raw_ops, op)(a=a, x=x), a, x)
+        np.testing.assert_allclose(got, exact(a, x), 1e-7, 1e-7)
+    slopes = computed(lambda a, x: tf.raw_ops.RandomGammaGrad(alpha=a, sample=x), a, x)
+    # How the quantiles move: by differences of SciPy's inverse, where these have digits enough.
+    inside = a < 1e9
+    p, step = special.gammainc(a, x)[inside], a[inside] * 1e-3
+    quantiles = [special.gammaincinv(a[inside] + side * step, p) for side in (1, -1)]
+    np.testing.assert_allclose(slopes[inside], (quantiles[0] - quantiles[1]) / (2 * step), 1e-5)
+    np.testing.assert_allclose(slopes[~inside], 1, 1e-4)
+
+
+def test_zeta_and_polygamma_of_special_numbers() -> None:
+    x, q = (side.ravel() for side in np.meshgrid([*LIMITS, 3.0, 1e4], [*LIMITS, -2.0, 3.0]))
+    check(lambda x, q: tf.raw_ops.Zeta(x=x, q=q), x, q)
+    mpmath = pytest.importorskip("mpmath")
+    # Orders of which factorial and zeta function are beyond the numbers' range.
+    n, at = np.array([200.0, 1000.0, 1e4, 1e4, 1e4]), np.array([74.0, 368.5, 3679.0, 10.0, np.inf])
+    exact = [-float(mpmath.factorial(a) * mpmath.zeta(int(a) + 1, b)) for a, b in zip(n[:4], at[:4], strict=True)]
+    got = computed(lambda a, x: tf.raw_ops.Polygamma(a=a, x=x), n, at)
+    np.testing.assert_allclose(got, [*exact, 0.0], 1e-7)
