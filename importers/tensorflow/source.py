@@ -64,16 +64,24 @@ def import_module(
         if not trust:
             return _import_folder(function, args, kwargs, parameters)
         function = serving_function(_loaded(function), function)
-    if not is_concrete(function):
-        traceable, args = _traceable(function, args)
-        function = _traced(traceable, args, kwargs)
-    return import_concrete(function, _given(arguments_of(function), args, kwargs), parameters).module
+    concrete, args = concrete_function(function, args, kwargs)
+    return import_concrete(concrete, examples_for(arguments_of(concrete), args, kwargs), parameters).module
+
+
+def concrete_function(
+    function: object, args: Sequence[object], kwargs: Mapping[str, object]
+) -> tuple[Concrete, Sequence[object]]:
+    """Returns a function as TensorFlow traces it, and the inputs that it was traced for: those given, or a model's."""
+    if is_concrete(function):
+        return function, args
+    traceable, args = _traceable(function, args)
+    return _traced(traceable, args, kwargs), args
 
 
 def _import_folder(folder: str | Path, args: Sequence[object], kwargs: Mapping[str, object], parameters: str) -> Module:
     """Returns the program of a SavedModel, which is read as data."""
     signature = read_signature(folder)
-    given = _given(signature.arguments, args, kwargs)
+    given = examples_for(signature.arguments, args, kwargs)
     names = [tensor.op.name for tensor in signature.arguments]
     inputs = [*map(type_of, given), *signature.captured]
     return import_graph(signature.graph, inputs, names, signature.outputs, parameters).module
@@ -130,7 +138,7 @@ def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[object], 
         for tensor in node.outputs
     ]
     names = [tensor.op.name for tensor in graph.inputs]
-    inputs = [*map(type_of, _given(graph.inputs, args, {})), *map(declared_variable, handles)]
+    inputs = [*map(type_of, examples_for(graph.inputs, args, {})), *map(declared_variable, handles)]
     graph.inputs += handles
     return import_graph(graph, inputs, names, [tensor.op.name for tensor in graph.outputs], parameters)
 
@@ -213,7 +221,7 @@ def _keras(model: Callable[..., object], args: Sequence[object]) -> tuple[Tracea
     return given, args
 
 
-def _given(arguments: Sequence[tf.Tensor], args: Sequence[object], kwargs: Mapping[str, object]) -> list[Shaped]:
+def examples_for(arguments: Sequence[tf.Tensor], args: Sequence[object], kwargs: Mapping[str, object]) -> list[Shaped]:
     """Returns for each input of a graph an object that determines its shape: the input itself if that is static,
     otherwise the example."""
     if all(tensor.shape.is_fully_defined() and tensor.dtype != tf.resource for tensor in arguments):

@@ -1,5 +1,6 @@
 """Deliberate mistakes are found: the op that is wrong, and a small program that shows it."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -178,6 +179,17 @@ def test_a_wrong_rule_under_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.during == "running the compiled program"
 
 
+@pytest.mark.torch
+def test_wrong_results_are_told_though_each_op_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    planted.wrong_rule(monkeypatch, ops.Tanh)
+    monkeypatch.setattr(sys.modules[compare.__module__], "first_wrong_op", lambda *args, **options: None)
+    found = compare(torch.nn.Tanh(), torch.ones(2))
+    assert found is not None
+    assert found.op.startswith("return")
+    assert found.difference.count == 2
+
+
 @pytest.mark.jax
 def test_a_wrong_import_from_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     jax = pytest.importorskip("jax")
@@ -194,3 +206,63 @@ def test_a_wrong_import_from_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "tanh" in found.op
     assert Path(__file__).name in found.source
     assert found.during == "importing from JAX"
+
+
+def tensorflow_model():
+    """A function with a variable, shapes that are computed, a function that it calls, and a loop."""
+    tf = pytest.importorskip("tensorflow")
+    tf.random.set_seed(0)
+    kernel, count = tf.Variable(tf.random.normal((4, 4)) / 4), tf.Variable(0)
+
+    @tf.function
+    def inner(x):
+        return tf.tanh(x @ kernel) + 1
+
+    @tf.function
+    def model(x):
+        count.assign_add(1)
+        x = inner(tf.reshape(x, (tf.shape(x)[0], 4)))
+        for _ in tf.range(3):
+            x = tf.cos(x) + tf.cast(count, tf.float32)
+        return tf.nn.softmax(x), tf.argmax(x, 1)
+
+    return model, count
+
+
+@pytest.mark.tensorflow
+def test_functions_of_tensorflow_are_right() -> None:
+    tf = pytest.importorskip("tensorflow")
+    model, count = tensorflow_model()
+    assert compare(model, tf.ones((2, 2, 2))) is None
+    assert count.numpy() == 0
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("Tanh", "Sin"), ("Cos", "Sin"), ("Softmax", "LogSoftmax"), ("ArgMax", "ArgMin")]
+)
+def test_a_wrong_import_from_tensorflow(monkeypatch: pytest.MonkeyPatch, right: str, wrong: str) -> None:
+    tf = pytest.importorskip("tensorflow")
+    from trivium.importers.tensorflow.graph import rule
+
+    model, _ = tensorflow_model()
+    monkeypatch.setitem(rule._rules, right, rule._rules[wrong])
+    found = compare(model, tf.reshape(tf.range(8.0), (2, 2, 2)) / 8)
+    assert found is not None
+    assert found.op.split(" = ")[1].startswith(f"{right}(")
+    assert Path(__file__).name in found.source
+    assert found.difference.ours != found.difference.expected
+    assert found.during == "importing from TensorFlow"
+
+
+@pytest.mark.tensorflow
+def test_a_wrong_rule_under_keras(monkeypatch: pytest.MonkeyPatch) -> None:
+    tf = pytest.importorskip("tensorflow")
+    layers = [tf.keras.layers.Dense(4, activation="relu"), tf.keras.layers.Dense(3, activation="tanh")]
+    model = tf.keras.Sequential([tf.keras.Input((5,)), *layers])
+    assert compare(model, tf.ones((2, 5))) is None
+    planted.wrong_rule(monkeypatch, ops.Tanh)
+    found = compare(model, tf.ones((2, 5)))
+    assert found is not None
+    assert "stablehlo.tanh" in found.op
+    assert found.during == "running the compiled program"

@@ -27,7 +27,8 @@ def accuracy(target: str, tolerance: float | None, device: str) -> None:
     """Names the first op whose result is wrong.
 
     TARGET is a program (.mlir, .mlirbc, .onnx, ...), which runs on random arguments, or MODEL.PY:FUNCTION: the file is
-    executed, and its FUNCTION, without arguments, returns a PyTorch module or a JAX function and then its arguments.
+    executed, and its FUNCTION, without arguments, returns a PyTorch module, a function or Keras model of TensorFlow,
+    or a JAX function, and then its arguments.
     """
     from trivium.debug import compare
 
