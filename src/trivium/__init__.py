@@ -13,6 +13,7 @@ _HOMES = {
     "trivium.api": (
         "compile",
         "evaluate",
+        "explain",
         "from_jax",
         "from_onnx",
         "from_tensorflow",
@@ -40,6 +41,7 @@ _SUBMODULES = frozenset({"backends", "compiler", "debug", "importers", "ir"}) | 
 if TYPE_CHECKING:
     from trivium.api import compile as compile
     from trivium.api import evaluate as evaluate
+    from trivium.api import explain as explain
     from trivium.api import from_jax as from_jax
     from trivium.api import from_onnx as from_onnx
     from trivium.api import from_tensorflow as from_tensorflow

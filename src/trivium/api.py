@@ -206,6 +206,15 @@ def load_executable(path: str | Path, *, device: str = "cpu") -> Executable:
         return load_from(path, device=device)
 
 
+def explain() -> str:
+    """Says in sentences what `torch.compile`, `trivium.tensorflow.function` and `trivium.jit` made of the programs of
+    this process: for what each was compiled, why again and how to avoid it, what was left to the framework, and, as
+    `Executable.explain` does, why ops share a kernel."""
+    from trivium.journal import explained
+
+    return explained()
+
+
 def jit(function: Callable[P, Returned], **options: str | int | None) -> Callable[P, Returned]:
     """Compiles a JAX function with Trivium, once for each new shape. Works under `jax.grad` and `jax.vmap`. The options
     are those of `trivium.compile`, and `static_argnums` and `static_argnames` as in `jax.jit`."""

@@ -128,7 +128,7 @@ class Executable:
     def explain(self) -> str:
         """Says in sentences why ops share a kernel or do not, what is copied, and, for a program of dynamic shapes, for
         which shapes it was compiled."""
-        from trivium.explain import explain_executable
+        from trivium.explaining import explain_executable
 
         return explain_executable(self.loaded)
 

@@ -19,6 +19,7 @@ A compiled graph takes no notice of indices that are out of range, and of intege
 from __future__ import annotations
 
 import inspect
+import itertools
 import logging
 import operator
 import os
@@ -39,6 +40,7 @@ from torch._guards import TracingContext
 from torch._prims_common import make_contiguous_strides_for
 
 import trivium
+from trivium import journal
 from trivium.backends.parts import PartedExecutable
 from trivium.executable import Executable
 from trivium.importers.pytorch import (
@@ -135,6 +137,11 @@ def _checked_options(options: Mapping[str, object] | None, others: dict[str, obj
     return {"autotune": mode.startswith("max-autotune"), **(options or {})}
 
 
+PADDED = "Each combination of sizes is compiled once: inputs that are padded to few sizes are compiled less often."
+THAWED = "Without the option freeze, parameters are arguments, and may change."
+
+_numbers = itertools.count(1)
+
 _warned: set[tuple[str, str]] = set()
 """Ops that run in PyTorch, by name and reason; each is told once."""
 
@@ -155,6 +162,7 @@ class CompiledGraph:
         self._boxed_call = True
         self.graph = graph
         self.kind = kind
+        self.title = f"graph {next(_numbers)} of torch.compile ({kind})"
         self.given_options = options
         self.options: dict[str, Any] = {name: value for name, value in options.items() if name not in OWN}
         self.names = [node.name for node in graph.graph.find_nodes(op="placeholder")]
@@ -166,7 +174,7 @@ class CompiledGraph:
         self.is_static = not any(_is_symbolic(given) for given in example_inputs)
         self.only: Variant | SplitVariant | None = None
         if self.is_static and not self.frozen:
-            self.only = self._compiled(example_inputs)
+            self.only = self._compiled(example_inputs, "its shapes, which are fixed")
 
     def __call__(self, inputs: list[Input]) -> Sequence[Output]:
         variant = self.only or self._variant(inputs)
@@ -179,41 +187,40 @@ class CompiledGraph:
         changed = None if found is None else found.parameters.changed(inputs)
         if found is not None and changed is None:
             return found
-        if changed is None:
-            self._log(sizes)
-        else:
-            self._log_change(self.names[changed])
-        self.variants[sizes] = self._compiled(inputs)
+        given = self._log(sizes) if changed is None else self._log_change(self.names[changed])
+        self.variants[sizes] = self._compiled(inputs, given, PADDED if changed is None else THAWED)
         return self.variants[sizes]
 
-    def _log_change(self, name: str) -> None:
-        """Logs why a graph is compiled again for the same sizes."""
+    def _log_change(self, name: str) -> str:
+        """Logs, and returns, why a graph is compiled again for the same sizes."""
+        reason = f"the frozen parameter {name}, which has changed"
         self.freezes += 1
         if self.freezes < MOST_FREEZES:
             logger.info("compiling the %s graph again: the frozen parameter %s has changed", self.kind, name)
-            return
+            return reason
         logger.warning(
             "frozen parameters of the %s graph have changed %d times, %s the last: they are arguments from now on",
             *(self.kind, self.freezes, name),
         )
         self.frozen = ()
+        return reason
 
-    def _log(self, sizes: tuple) -> None:
-        """Logs why a graph is compiled again: how the sizes differ from the previous ones."""
+    def _log(self, sizes: tuple) -> str:
+        """Logs, and returns, why a graph is compiled again: how the sizes differ from the previous ones."""
         if not self.variants:
             logger.info("compiling the %s graph for its first sizes", self.kind)
-            return
+            return "its first sizes"
         before = next(reversed(self.variants))
         changes = [
             f"{name} has {new}, had {old}"
             for name, new, old in zip(self.names, sizes, before, strict=True)
             if new != old
         ]
-        logger.info(
-            "compiling the %s graph for sizes number %d: %s", self.kind, len(self.variants) + 1, "; ".join(changes)
-        )
+        number, reason = len(self.variants) + 1, "; ".join(changes)
+        logger.info("compiling the %s graph for sizes number %d: %s", self.kind, number, reason)
+        return f"sizes number {number}: {reason}"
 
-    def _compiled(self, inputs: Sequence[Any]) -> Variant | SplitVariant:
+    def _compiled(self, inputs: Sequence[Any], given: str, advice: str = "") -> Variant | SplitVariant:
         devices = {given.device.type for given in inputs if isinstance(given, torch.Tensor)} - {"cpu"}
         if devices:
             raise Error(f"the {self.kind} graph has tensors on the device {', '.join(devices)}, expected cpu")
@@ -223,9 +230,11 @@ class CompiledGraph:
             cut = refused_nodes(self.graph, error)
             if not cut or not self.given_options.get(FALLBACK, True):
                 raise
-            _warn(cut, error)
+            journal.compiled(self.title, f"{self.title}, in parts,", given, None, advice)
+            self._tell_cut(cut, error)
             return self._split(cut, inputs)
         executable = trivium.compile(imported.module, **self.options)
+        journal.compiled(self.title, self.title, given, executable.loaded, advice)
         shown = zip(imported.outputs, imported.metas, strict=True)
         layouts = {
             output.index: _layout(meta)
@@ -233,6 +242,17 @@ class CompiledGraph:
             if self.visible(index) and isinstance(output, ResultIndex)
         }
         return Variant(imported, executable, layouts, Parameters(inputs, self.frozen))
+
+    def _tell_cut(self, cut: Sequence[fx.Node], error: UnsupportedOpError) -> None:
+        """Tells which ops run in PyTorch, with the lines that call them; the log has each op and reason once."""
+        reasons = {op.name: op.reason for op in error.ops}
+        for node in cut:
+            name, place = target_name(node), location_of(node).describe()
+            reason = reasons.get(name) or "it has no rule"
+            journal.left(self.title, f"{self.title}: {place} runs in PyTorch, between compiled parts: {reason}.")
+            if (name, reason) not in _warned:
+                _warned.add((name, reason))
+                logger.warning("%s runs in PyTorch, between compiled parts: %s", place, reason)
 
     def _split(self, cut: Sequence[fx.Node], inputs: Sequence[Any]) -> SplitVariant:
         """Returns the graph as compiled parts, with those nodes between them left to PyTorch."""
@@ -243,17 +263,6 @@ class CompiledGraph:
                 assert isinstance(part, fx.GraphModule)
                 setattr(parts, name, Part(part, self.kind, self.given_options, frozen))
         return SplitVariant(parts, Parameters(inputs, self.frozen))
-
-
-def _warn(cut: Sequence[fx.Node], error: UnsupportedOpError) -> None:
-    """Logs which ops run in PyTorch, with the lines that call them."""
-    reasons = {op.name: op.reason for op in error.ops}
-    for node in cut:
-        name = target_name(node)
-        reason = reasons.get(name) or "it has no rule"
-        if (name, reason) not in _warned:
-            _warned.add((name, reason))
-            logger.warning("%s runs in PyTorch, between compiled parts: %s", location_of(node).describe(), reason)
 
 
 class Part(torch.nn.Module):

@@ -50,6 +50,7 @@ def jit(
         leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tracer)]  # the others are static
 
+        @functools.wraps(function)
         def of_arrays(*arrays: jax.Array) -> Returned:
             given = dict(enumerate(leaves)) | dict(zip(places, arrays, strict=True))
             args, kwargs = jax.tree_util.tree_unflatten(tree, given.values())

@@ -22,6 +22,7 @@ from jax.interpreters import mlir
 from jaxlib.mlir import ir
 
 import trivium
+from trivium import journal
 from trivium.backends.plugin.foreign import register_foreign_functions
 from trivium.backends.plugin.foreign_program import HANDLER, ForeignProgram, handler
 from trivium.executable import Executable
@@ -37,6 +38,11 @@ ON_THE_HOST = ("cpu", PLATFORM)
 FLOAT4 = "float4_e2m1fn"
 IN_BYTES = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8", FLOAT4: "uint8"}
 """Types with several elements in a byte in XLA's buffers, and with one in ours."""
+
+TRACED = (
+    "JAX traces a function for each combination of shapes, dtypes and static arguments: arrays that are padded to few "
+    "shapes, and numbers that are arguments, do not take another compilation."
+)
 
 _executables: WeakKeyDictionary[core.ClosedJaxpr, dict[Options, Executable]] = WeakKeyDictionary()
 
@@ -137,5 +143,8 @@ def _compiled(jaxpr: core.ClosedJaxpr, options: Options) -> Executable:
         module = import_jaxpr(jaxpr)
         register_foreign_functions(module, [registered_with_jax])
         run = trivium.compile(module, **options._asdict())
+        about = jaxpr.jaxpr.debug_info.func_src_info or "a function"
+        given = ", ".join(aval.str_short() for aval in jaxpr.in_avals) or "no arguments"
+        journal.compiled(about, about, given, run.loaded, TRACED)
         compiled[options] = run
     return compiled[options]

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager.context import anonymous_name
 
+from trivium import journal
 from trivium.importers.tensorflow.context import rule
 from trivium.importers.tensorflow.graph import (
     called_functions,
@@ -82,9 +83,11 @@ class Clustered:
         self.run = Stages(whole, self.outside, self.names)
 
     def _tell(self, node: tf.Operation, reason: str) -> None:
+        place = location_of(node).describe()
+        journal.left(place, f"{place} runs in TensorFlow, between compiled parts: {reason}.")
         if node.type not in self.names:
             self.names.add(node.type)
-            log.warning("%s runs in TensorFlow: %s (%s)", node.type, reason, location_of(node).describe())
+            log.warning("%s runs in TensorFlow: %s (%s)", node.type, reason, place)
 
 
 class Stages:

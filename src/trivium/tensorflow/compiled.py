@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -12,6 +13,7 @@ from typing import Any, TypedDict
 import tensorflow as tf
 from tensorflow.python.eager import record
 
+from trivium import journal
 from trivium.api import compile
 from trivium.executable import Executable
 from trivium.importers.tensorflow.module import Interface, captured, import_graph, interface_of, variable_from
@@ -24,6 +26,9 @@ from trivium.ir.types import TensorType
 from trivium.tensorflow.signatures import extents
 
 log = logging.getLogger("trivium.tensorflow")
+
+
+PADDED = "Unknown sizes are compiled for each combination: inputs that are padded to few sizes are compiled less often."
 
 
 class Options(TypedDict, total=False):
@@ -171,6 +176,15 @@ class Compiled:
     def _compile(self, operands: Sequence[Any]) -> Code:
         module = self._import(operands)
         executable = compile(module, **self.options)
+        name = re.sub(r"^__[a-z]+_|_\d+$", "", str(self.concrete.name))
+        shapes = ", ".join("x".join(map(str, x.shape)) or "a scalar" for x in operands)
+        journal.compiled(
+            (id(self), self.concrete.name),
+            name,
+            f"the shapes {shapes}" if shapes else "no arguments",
+            executable.loaded,
+            PADDED,
+        )
         return Code(executable, [result.type for result in executable.signature.results])
 
     def _import(self, operands: Sequence[Any]) -> Module:

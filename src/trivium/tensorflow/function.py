@@ -14,6 +14,7 @@ import tensorflow as tf
 from tensorflow.python.framework.ops import get_default_graph
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
+from trivium import journal
 from trivium.ir.errors import Error
 from trivium.tensorflow.clusters import Clustered
 from trivium.tensorflow.compiled import Compiled, Options
@@ -24,6 +25,11 @@ log = logging.getLogger("trivium.tensorflow")
 
 TRACING_OPTIONS = frozenset(inspect.signature(tf.function).parameters) - {"func", "jit_compile"}
 """What `tf.function` takes; `jit_compile` is accepted and has no meaning, since Trivium compiles anyway."""
+
+TRACED = (
+    "TensorFlow traces a function for each new dtype, shape and Python value: it does so less often for tensors "
+    "instead of Python numbers, and with input_signature or reduce_retracing=True."
+)
 
 
 def function(f: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -101,6 +107,8 @@ class Function:
         key = (id(concrete), *(id(x) for x in leaves.variables))
         if key not in self._compiled:
             log.info("tracing %s for %s (%d so far)", self.name, leaves_of(leaves), len(self._compiled))
+            if self._compiled:
+                journal.left(self.name, f"{self.name} was traced again, for {leaves_of(leaves)}. {TRACED}")
             self._compiled[key] = self._compile(concrete, leaves.variables)
         return Trace(self, concrete, self._compiled[key])
 

@@ -34,6 +34,8 @@ def explain_executable(loaded: LoadedExecutable) -> str:
         lines += [
             f"It was compiled for {_shapes(now)}{_since(before, now)}." for before, now in pairwise([None, *shapes])
         ]
+        if len(shapes) > 1:
+            lines.append("Arguments that are padded to one of these shapes need no further compilation.")
         return "\n".join([*lines, *([explain_executable(loaded.last)] if shapes else [])])
     if isinstance(loaded, PartedExecutable):
         line = f"{loaded.name} runs in 2 parts: the extents of the second one follow from what the first one computes."
