@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 import trivium
-from tests.page.programs import stages_of
+from tests.page.programs import data_of, stages_of
 from trivium.cli import main
 from trivium.debug import arguments_of
 from trivium.debug.diff import ADDED, ALIKE, EQUAL, REMOVED, Comparison
@@ -78,6 +78,30 @@ def test_the_page_links_what_is_equal() -> None:
 def test_equal_programs_are_folded_on_the_page() -> None:
     page = diff_page(compared(FIRST, RENAMED), ("first", "second"))
     assert page.stages[0].lines == ["  ⋯ 9 equal lines"]
+
+
+def test_the_page_has_the_numbers_that_differ() -> None:
+    comparison = compared(FIRST, FIRST.replace("subtract %c, %b", "subtract %b, %c"))
+    page = diff_page(comparison, ("first", "second"), arguments_of(comparison.before.main))
+    for stage in page.stages:
+        told = {item.label: item.facts["numbers"] for item in stage.items if "numbers" in item.facts}
+        assert list(told) == ["subtract", "return"]
+        assert " in the first program, " in told["subtract"]
+    (line,) = [line for line in page.stages[1].lines if "subtract" in line]
+    assert "4 of 4 elements differ" in line
+    assert page.facts["ops whose numbers differ"] == "2"
+
+
+def test_the_page_of_one_program_has_the_passes(tmp_path: Path) -> None:
+    (tmp_path / "a.mlir").write_text(FIRST.replace("subtract %c, %b", "add %c, %c").replace("tanh %a", "tanh %x"))
+    result = CliRunner().invoke(main, ["diff", str(tmp_path / "a.mlir"), "--html", str(tmp_path / "page.html")])
+    assert result.exit_code == 0, result.output
+    data = data_of((tmp_path / "page.html").read_text())
+    assert [stage["name"] for stage in data["stages"]] == ["program", "after"]
+    passes, program = data["passes"], data["stages"][0]
+    assert [run["name"] for run in passes["passes"]][-1] == "dce"
+    removed = [i for i, died in enumerate(passes["died"]) if died >= 0 and "multiply" in passes["lines"][i]]
+    assert [program["items"][n]["label"] for i in removed for n in passes["origins"][i]] == ["multiply"]
 
 
 @pytest.mark.parametrize(

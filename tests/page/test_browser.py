@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import trivium
 from tests.page.programs import CALLS, located
+from trivium.cli import main
 from trivium.page import page_of, write_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -162,7 +164,7 @@ def test_dark_and_light(page) -> None:
 
 def test_constants_have_a_histogram(page) -> None:
     page.keyboard.press("2")
-    line(page, "program", "stablehlo.constant dense<[").click()
+    line(page, "program", "stablehlo.constant dense<[").click(position={"x": 60, "y": 9})
     expect(page.locator(".histogram rect")).to_have_count(24)
     expect(page.locator(".details")).to_contain_text("not finite")
 
@@ -309,3 +311,18 @@ def test_a_rewrite_is_selected_everywhere(stepped) -> None:
     pane.locator("select").select_option("1")
     line(stepped, "graph", "stablehlo.multiply").click()
     assert pane.locator(".line.origin").count() > 0
+
+
+def test_the_passes_between_a_program_and_what_it_becomes(browser, tmp_path: Path) -> None:
+    (tmp_path / "a.mlir").write_text(
+        "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+        "%c = stablehlo.constant dense<2.0> : tensor<4xf32>\n"
+        "%0 = stablehlo.multiply %c, %x : tensor<4xf32>\n"
+        "return %0 : tensor<4xf32>\n}"
+    )
+    words = ["diff", str(tmp_path / "a.mlir"), "--random", "--html", str(tmp_path / "page.html")]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    for page in opened(browser, tmp_path / "page.html"):
+        page.keyboard.press("]")
+        expect(page.locator(".pane.passes .note")).to_contain_text("constant_to_the_right")
+        assert chosen(page)["program"]["multiply"] == "chosen"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from trivium.debug.diff import Comparison
     from trivium.debug.tape import Tape
+    from trivium.page.data import Passes
 
 
 @click.command()
@@ -71,27 +72,45 @@ def diff(
 
 def _ops(first: Module, second: Module | None, names: tuple[str, str], html: Path | None, random: bool) -> None:
     """Compares two programs op by op."""
-    from trivium.compiler.pipeline import optimize
     from trivium.debug import arguments_of
     from trivium.debug.diff import SIGNS, Comparison
 
-    second = optimize(first) if second is None else second
+    passes = None
+    if second is None:
+        first, second, passes = _optimized(first)
     comparison = Comparison(first, second)
+    if random and first.main.function_type.inputs != second.main.function_type.inputs:
+        raise Error("the programs take different arguments, expected the same types to compare numbers")
+    arguments = arguments_of(first.main) if random else None
     if html is not None:
         from trivium.page import write_page
         from trivium.page.diff import diff_page
 
-        write_page(html, diff_page(comparison, names))
+        write_page(html, diff_page(comparison, names, arguments, passes))
         click.echo(f"Wrote {html}.")
     else:
         for line in comparison.lines():
             click.echo(line)
     counts = ((sign.strip() and f" ({sign})", kind, comparison.counts[kind]) for kind, sign in SIGNS.items())
     click.echo(", ".join(f"{count} {kind}{sign}" for sign, kind, count in counts))
-    if random:
-        if first.main.function_type.inputs != second.main.function_type.inputs:
-            raise Error("the programs take different arguments, expected the same types to compare numbers")
-        click.echo(_numbers(comparison, arguments_of(first.main)))
+    if arguments is not None:
+        click.echo(_numbers(comparison, arguments))
+
+
+def _optimized(module: Module) -> tuple[Module, Module, Passes]:
+    """Returns a program without calls, what the optimizer makes of it, and the passes that do."""
+    from trivium.compiler.passes.watch import watched_by
+    from trivium.compiler.pipeline import inline, optimize
+    from trivium.debug.tape import Tape
+    from trivium.page.passes import passes_of
+    from trivium.page.tags import ops_of, tag
+
+    before, tape = inline(module), Tape()
+    numbered = before.clone()
+    tag(ops_of([numbered.main]), "program")
+    with watched_by(tape):
+        after = optimize(numbered)
+    return before, after, passes_of(tape)
 
 
 def _tape(module: Module, device: str) -> Tape:

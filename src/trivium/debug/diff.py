@@ -67,12 +67,23 @@ class Comparison:
     ) -> tuple[Pair, Difference] | None:
         """Evaluates both programs on the same arguments. Returns `None` if their results agree, otherwise the first
         pair whose own results differ; the last pair is that of the results of the programs."""
+        found = self.apart(arguments, tolerance)
+        return next(iter(found.items())) if any(_is_end(pair) for pair in found) else None
+
+    def apart(self, arguments: Sequence[np.ndarray], tolerance: float | None = None) -> dict[Pair, Difference]:
+        """Evaluates both programs on the same arguments. Returns the pairs whose own results differ, in order; the last
+        one is that of the results of the programs."""
         first, second = (evaluated(module, arguments) for module in (self.before, self.after))
         ends = Pair(ALIKE, self.before.main.body.terminator, self.after.main.body.terminator)
-        if _differing(ends, first, second, tolerance) is None:
-            return None
-        found = ((pair, _differing(pair, first, second, tolerance)) for pair in [*self.pairs, ends])
-        return next((pair, wrong) for pair, wrong in found if wrong is not None)
+        others = [pair for pair in self.pairs if not _is_end(pair)]
+        found = ((pair, _differing(pair, first, second, tolerance)) for pair in [*others, ends])
+        return {pair: wrong for pair, wrong in found if wrong is not None}
+
+
+def _is_end(pair: Pair) -> bool:
+    """Whether a pair is that of the results of the programs."""
+    op = pair.before or pair.after
+    return op is not None and not op.results and op.block is not None and op is op.block.last
 
 
 def _differing(

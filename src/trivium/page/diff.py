@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from trivium.debug.diff import ADDED, ALIKE, EQUAL, REMOVED, SIGNS, Comparison
+from trivium.debug.differences import Difference
 from trivium.ir.core import Operation, Region
-from trivium.page.data import Page, Stage
+from trivium.page.data import Page, Passes, Stage
 from trivium.page.graph import graph_stage
 from trivium.page.tags import ops_of
 
@@ -16,8 +19,14 @@ CONTEXT = 2
 WORDS = {ALIKE: "the same op, on other operands", REMOVED: "only in the first program", ADDED: "only in the second one"}
 
 
-def diff_page(comparison: Comparison, names: tuple[str, str]) -> Page:
-    """Returns the page of two programs."""
+def diff_page(
+    comparison: Comparison,
+    names: tuple[str, str],
+    arguments: Sequence[np.ndarray] | None = None,
+    passes: Passes | None = None,
+) -> Page:
+    """Returns the page of two programs. With `arguments`, it says of which ops the results differ; `passes` are those
+    that made the second program of the first one, whose ops they number."""
     numbers = {op: number for number, op in enumerate(ops_of([comparison.before.main]))}
     matched = {pair.after: pair.before for pair in comparison.pairs}
 
@@ -25,21 +34,37 @@ def diff_page(comparison: Comparison, names: tuple[str, str]) -> Page:
         before = matched.get(op)
         return [numbers[before]] if before is not None else []
 
-    first = graph_stage(comparison.before, "before", names[0], lambda op: [])
+    apart = comparison.apart(arguments) if arguments is not None else {}
+    first = graph_stage(comparison.before, "before" if passes is None else "program", names[0], lambda op: [])
     second = graph_stage(comparison.after, "after", names[1], origins)
-    _mark(first, comparison.before.main.body, {pair.before: pair.kind for pair in comparison.pairs})
-    _mark(second, comparison.after.main.body, {pair.after: pair.kind for pair in comparison.pairs})
+    sides = ((first, comparison.before, "before"), (second, comparison.after, "after"))
+    for stage, module, side in sides:
+        kinds = {getattr(pair, side): pair.kind for pair in comparison.pairs}
+        _mark(stage, module.main.body, kinds, {getattr(pair, side): wrong for pair, wrong in apart.items()})
     facts = {kind: str(count) for kind, count in comparison.counts.items()}
-    return Page(f"{names[0]} and {names[1]}", facts, [first, second])
+    if arguments is not None:
+        facts["ops whose numbers differ"] = str(len(apart))
+    return Page(f"{names[0]} and {names[1]}", facts, [first, second], passes=passes)
 
 
-def _mark(stage: Stage, body: Region, kinds: Mapping[Operation | None, str]) -> None:
-    """Marks the items and lines of a program, and folds the equal lines."""
-    kind_of = {number: kinds[op] for number, op in enumerate(body.walk()) if op in kinds}
+def _mark(
+    stage: Stage,
+    body: Region,
+    kinds: Mapping[Operation | None, str],
+    apart: Mapping[Operation | None, Difference],
+) -> None:
+    """Marks the items and lines of a program, and folds the equal lines, of ops whose numbers are equal, too."""
+    every = list(body.walk())
+    kind_of = {number: kinds[op] for number, op in enumerate(every) if op in kinds}
+    wrong_of = {number: apart[op] for number, op in enumerate(every) if op in apart}
+    for number, wrong in wrong_of.items():
+        stage.items[number].facts["numbers"] = (
+            f"{wrong.expected} in the first program, {wrong.ours} in the second one, at {list(wrong.at)}"
+        )
     for number, kind in kind_of.items():
         if kind != EQUAL:
             stage.items[number].facts["difference"] = WORDS[kind]
-    differs = [kind_of.get(owner, EQUAL) != EQUAL for owner in stage.owners]
+    differs = [kind_of.get(owner, EQUAL) != EQUAL or owner in wrong_of for owner in stage.owners]
     near = {i + by for i, wrong in enumerate(differs) if wrong for by in range(-CONTEXT, CONTEXT + 1)}
     lines, owners, folded = [], [], 0
     for i, (line, owner) in enumerate(zip(stage.lines, stage.owners, strict=True)):
@@ -48,7 +73,8 @@ def _mark(stage: Stage, body: Region, kinds: Mapping[Operation | None, str]) -> 
                 lines.append(f"  ⋯ {folded} equal lines")
                 owners.append(-1)
             folded = 0
-            lines.append(f"{SIGNS[kind_of.get(owner, EQUAL)]} {line}")
+            apart_by = f"  // {wrong_of[owner]}" if owner in wrong_of else ""
+            lines.append(f"{SIGNS[kind_of.get(owner, EQUAL)]} {line}{apart_by}")
             owners.append(owner)
         else:
             folded += 1
