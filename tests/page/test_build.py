@@ -148,6 +148,16 @@ def test_source_is_read_around_the_lines_that_are_named(tmp_path: Path) -> None:
     assert found.owners[next(i for i, line in enumerate(found.lines) if "line7 =" in line)] == 6
 
 
+def test_files_of_the_working_folder_have_short_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "model.py").write_text("line = 1\n" * 40)
+    module = located(str(tmp_path / "model.py"))
+    assert stage(page_of(module), "source").lines[0] == str(tmp_path / "model.py")
+    monkeypatch.chdir(tmp_path)
+    found = stage(page_of(module), "source")
+    assert found.lines[0] == found.items[0].path == "model.py"
+    assert "line = 1" in found.lines[1]
+
+
 def test_files_other_than_python_are_not_read(tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("a secret\n" * 20)

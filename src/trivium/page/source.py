@@ -4,6 +4,7 @@ around them, are shown."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -28,14 +29,14 @@ def source_stage(places: Iterable[FileLocation]) -> tuple[Stage, dict[tuple[str,
     for file, named in lines.items():
         for line in sorted(named):
             numbers[file, line] = len(stage.items)
-            stage.items.append(Item(f"{file.rpartition('/')[2]}:{line}", "line", path=file))
+            stage.items.append(Item(f"{file.rpartition('/')[2]}:{line}", "line", path=_shown(file)))
         _add_file(stage, file, named, numbers)
     return stage, numbers
 
 
 def _add_file(stage: Stage, file: str, named: set[int], numbers: dict[tuple[str, int], int]) -> None:
     text = _read(file)
-    stage.add(file)
+    stage.add(_shown(file))
     last = 0
     near = {line + by for line in named for by in range(-AROUND, AROUND + 1)}
     for line in sorted(named | {line for line in near if 0 < line <= len(text)}):
@@ -45,6 +46,11 @@ def _add_file(stage: Stage, file: str, named: set[int], numbers: dict[tuple[str,
         stage.add(f"{line:5} {content[:LONGEST_LINE]}", numbers.get((file, line), -1))
         last = line
     stage.add("")
+
+
+def _shown(file: str) -> str:
+    """Returns a path as people read it: from the working folder, if the file is in it."""
+    return file.removeprefix(f"{os.getcwd()}{os.sep}")
 
 
 def _read(file: str) -> list[str]:
