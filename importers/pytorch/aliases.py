@@ -3,13 +3,14 @@ and views if gradients are required; without gradients it leaves views among com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import fx
 
 from trivium.importers.pytorch.context import Meta
+from trivium.importers.pytorch.symbols import has_symbols
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,32 @@ def views_among(
         if len(metas) > 1 or base.op == "placeholder":
             views.update((index, View(base, meta, base_meta)) for index, meta in metas.items())
     return views
+
+
+def inputs_among(
+    graph: fx.Graph, outputs: Sequence[object], meta_of: Callable[[fx.Node], Meta], inputs: Collection[int]
+) -> dict[int, View]:
+    """Returns the outputs, by index, that are one of these inputs, or all of its elements in the same order."""
+    placeholders = {node: index for index, node in enumerate(graph.find_nodes(op="placeholder"))}
+    makers = {
+        _storage(meta): (node, meta)
+        for node, index in placeholders.items()
+        if index in inputs and isinstance(meta := meta_of(node), torch.Tensor)
+    }
+    found: dict[int, View] = {}
+    for index, node in enumerate(outputs):
+        if isinstance(node, fx.Node) and isinstance(meta := meta_of(node), torch.Tensor):
+            base = makers.get(_storage(meta))
+            if base is not None and (node is base[0] or _is_whole(meta, base[1])):
+                found[index] = View(base[0], meta, base[1])
+    return found
+
+
+def _is_whole(meta: torch.Tensor, base: torch.Tensor) -> bool:
+    """Whether two tensors in the same memory have the same elements in row-major order."""
+    alike = meta.dtype == base.dtype and meta.is_conj() == base.is_conj() and meta.is_neg() == base.is_neg()
+    static = not has_symbols(meta) and not has_symbols(base)
+    return alike and static and meta.numel() == base.numel() and meta.is_contiguous() and base.is_contiguous()
 
 
 def _storage(meta: torch.Tensor) -> int:

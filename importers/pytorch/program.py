@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 
 from trivium.importers.common import require_regular, role
 from trivium.importers.dynamic import Size
-from trivium.importers.pytorch.aliases import View, views_among
+from trivium.importers.pytorch.aliases import View, inputs_among, views_among
 from trivium.importers.pytorch.archive import read_contents
 from trivium.importers.pytorch.bounds import Bounds, Shape
 from trivium.importers.pytorch.capture import describing
@@ -304,11 +304,13 @@ def import_graph(
     is_visible: Callable[[int], bool] = lambda index: False,
     frozen: Collection[int] = (),
     checks_values: bool = False,
+    kept: Collection[int] = (),
 ) -> ImportedGraph:
     """Returns the program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes.
     Numbers among the inputs become part of the program, and so do the `frozen` ones, by index. Of the outputs that are
-    `is_visible`, those that share memory are described as views of one result. With `checks_values`, further results
-    tell of indices that are out of range, and of integers divided by zero."""
+    `is_visible`, those that share memory are described as views of one result; of the others, those that are one of the
+    inputs `kept`, which do not change before the outputs are used, as views of that. With `checks_values`, further
+    results tell of indices that are out of range, and of integers divided by zero."""
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     constants = {
         node: given.detach().clone() if isinstance(given, torch.Tensor) else given
@@ -319,6 +321,8 @@ def import_graph(
     metas = None if _has_metas(module.graph) else propagate(module, inputs)
     outputs = outputs_of(module.graph)
     views = views_among(module.graph, outputs, lambda node: _meta(node, metas), is_visible)
+    passed = inputs_among(module.graph, outputs, lambda node: _meta(node, metas), kept)
+    views |= {index: view for index, view in passed.items() if not is_visible(index)}
     for view in views.values():
         if has_symbols(view.meta) or has_symbols(view.base_meta):
             _refuse_views(view.base)

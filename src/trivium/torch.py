@@ -167,6 +167,7 @@ class CompiledGraph:
         self.options: dict[str, Any] = {name: value for name, value in options.items() if name not in OWN}
         self.names = [node.name for node in graph.graph.find_nodes(op="placeholder")]
         self.visible = visible or _visible_outputs(kind)
+        self.kept = _kept_inputs(kind) if visible is None else frozenset()
         self.frozen = frozen if frozen is not None else _frozen_inputs(kind) if options.get(FREEZE) else ()
         self.checks_values = bool(options.get(CHECKS, os.environ.get("TRIVIUM_CHECKS", "0") != "0"))
         self.freezes = 0
@@ -225,7 +226,7 @@ class CompiledGraph:
         if devices:
             raise Error(f"the {self.kind} graph has tensors on the device {', '.join(devices)}, expected cpu")
         try:
-            imported = import_graph(self.graph, inputs, self.visible, self.frozen, self.checks_values)
+            imported = import_graph(self.graph, inputs, self.visible, self.frozen, self.checks_values, self.kept)
         except UnsupportedOpError as error:
             cut = refused_nodes(self.graph, error)
             if not cut or not self.given_options.get(FALLBACK, True):
@@ -393,6 +394,16 @@ def _frozen_inputs(kind: str) -> tuple[int, ...]:
         return ()
     changed = set(metadata.mutated_inp_runtime_indices)
     return tuple(index for index in metadata.static_input_indices or () if index not in changed)
+
+
+def _kept_inputs(kind: str) -> frozenset[int]:
+    """Returns the indices of a forward graph's inputs that its backward graph may have as they are, instead of a copy:
+    those that the graph does not change. Of what changes them later, PyTorch tells when it runs the backward graph."""
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    if kind != "forward" or metadata is None:
+        return frozenset()
+    return frozenset(range(len(metadata.input_info))) - frozenset(metadata.mutated_inp_runtime_indices)
 
 
 def _states(tensors: Sequence[torch.Tensor]) -> tuple[list[int], list[int]]:

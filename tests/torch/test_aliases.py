@@ -115,3 +115,46 @@ def test_a_result_that_is_no_view_can_be_changed_where_gradients_are_wanted() ->
     assert rest.detach().eq(6).all()
     whole.sum().backward()
     assert x.grad.eq(6).all()
+
+
+class Counting(torch.nn.Module):
+    """Its backward graph needs the parameter, a view of it, and the buffer as it was before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.arange(1.0, 7.0).reshape(2, 3))
+        self.register_buffer("count", torch.ones(3))
+
+    def forward(self, x: Any) -> Any:
+        y = (x * self.weight.exp()).sum() + (self.weight.view(-1) ** 2).sum() + (x * x * (self.count + 1)).sum()
+        self.count.add_(1)
+        return y
+
+
+def test_a_backward_graph_has_parameters_as_they_are() -> None:
+    model, x = Counting(), torch.randn(2, 3, requires_grad=True)
+    saved: list[int] = []
+
+    def pack(tensor: Any) -> Any:
+        saved.append(tensor.data_ptr())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        loss = torch.compile(model, backend="trivium")(x)
+    assert model.weight.data_ptr() in saved
+    assert model.count.data_ptr() not in saved
+    loss.backward()
+    expected, y = Counting(), x.detach().clone().requires_grad_()
+    expected(y).backward()
+    torch.testing.assert_close(model.weight.grad, expected.weight.grad)
+    torch.testing.assert_close(x.grad, y.grad)
+    torch.testing.assert_close(model.count, expected.count)
+
+
+def test_a_parameter_that_changes_before_the_backward_graph_runs_is_an_error_as_in_pytorch() -> None:
+    model, x = Counting(), torch.randn(2, 3)
+    loss = torch.compile(model, backend="trivium")(x)
+    with torch.no_grad():
+        model.weight.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
