@@ -9,7 +9,7 @@ import math
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu.contracted import Indices, MakeEmitter
+from trivium.backends.gpu.contracted import Depth, Indices, MakeEmitter
 from trivium.backends.gpu.contraction import Operand, TiledContraction
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.tiles import DEPTH, SIDE
@@ -57,12 +57,13 @@ class FusedAttention:
         batch = scores.indices("batch", self._builder.udiv(block, tiles))
         lhs = scores.operand(scores.mark.lhs, scores.mark.lhs_prologue, "m", row)
         added = values.operand(values.mark.rhs, values.mark.rhs_prologue, "n", I32(0))
+        whole = Depth(I32(0), I32(scores.extent("k")))
         zeros = [F32(0.0)] * (scores.each * values.each)
         with counted(self._code, 0, self._keys, self._tile, [NOTHING, F32(0.0), *zeros]) as piece:
             greatest, total, *sums = piece.carried
             first = self._builder.trunc(i64(piece.index), I32)
             rhs = scores.operand(scores.mark.rhs, scores.mark.rhs_prologue, "n", first)
-            self._store_scores(scores.sums(lhs, rhs, batch), row, first, batch)
+            self._store_scores(scores.sums(lhs, rhs, batch, whole), row, first, batch)
             self._dialect.barrier(self._code)
             greatest, total = self._weigh(greatest, total)
             self._dialect.barrier(self._code)

@@ -4,6 +4,7 @@ iteration, elements of the operands with their prologues and padding, and the ke
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.code import F32, I1, I32, I64, Code
 from trivium.backends.llvm.emitter import Emitter
+from trivium.backends.llvm.loops import counted
+from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop
 from trivium.compiler.kernel.index import Atom
@@ -34,7 +37,27 @@ class Place:
     batch: Indices
 
 
-class Contracted:
+@dataclass(frozen=True)
+class Depth:
+    """The iterations of the depth that a block sums: from `begin` on, before `end`. A part begins at a multiple of the
+    pieces of any contraction."""
+
+    begin: ll.Value
+    end: ll.Value
+
+
+@dataclass(frozen=True)
+class Split:
+    """How `parts` blocks share a tile: each sums `size` iterations of the depth, and leaves its sums at `pointer`.
+    `whole`: a later launch, in which a block for each tile adds these up, in order, and does the rest."""
+
+    parts: int
+    size: int
+    pointer: ll.Value
+    whole: bool
+
+
+class Contracted(ABC):
     """A contraction of which a block of threads computes a tile of `tile` rows and columns; `thread` is the number of
     this one. `emitter` makes what emits blocks of the kernel."""
 
@@ -46,6 +69,55 @@ class Contracted:
         self.thread, self.tile, self._emitter = thread, tile, emitter
         self.plain = emitter(Analysis(Block()), Schedule())
 
+    # Tiles
+
+    @abstractmethod
+    def tile_sums(self, place: Place, depth: Depth) -> list[ll.Value]:
+        """Returns this thread's sums of a tile."""
+
+    @abstractmethod
+    def zeros(self) -> list[ll.Value]:
+        """Returns this thread's sums of nothing."""
+
+    @abstractmethod
+    def results(self, sums: list[ll.Value], place: Place) -> None:
+        """Runs the epilogue for sums of a tile, of which each thread has its own."""
+
+    def emit(self, block: ll.Value, threads: int, split: Split | None = None) -> None:
+        """Emits the block that has the number `block`, of `threads` threads: a tile, or its share of one."""
+        builder, depth = self.builder, self.extent("k")
+        if split is None:
+            place = self.place(block)
+            self.results(self.tile_sums(place, Depth(I32(0), I32(depth))), place)
+        elif split.whole:
+            self.results(self._added(block, threads, split), self.place(block))
+        else:
+            parts = I32(split.parts)
+            tile, part = builder.udiv(block, parts), builder.urem(block, parts)
+            begin = builder.mul(part, I32(split.size))
+            end = self.plus(begin, split.size)
+            end = builder.select(builder.icmp_unsigned("<", end, I32(depth)), end, I32(depth))
+            for number, total in enumerate(self.tile_sums(self.place(tile), Depth(begin, end))):
+                builder.store(total, self._left(split, block, threads, number))
+
+    def _left(self, split: Split, block: ll.Value, threads: int, number: int) -> ll.Value:
+        """Returns where a block leaves this thread's sum of that number."""
+        zeros = self.zeros()
+        first = self.builder.mul(self.builder.zext(block, I64), I64(len(zeros) * threads))
+        within = self.builder.zext(self.plus(self.thread, number * threads), I64)
+        return self.builder.gep(split.pointer, [self.builder.add(first, within)], source_etype=zeros[0].type)
+
+    def _added(self, tile: ll.Value, threads: int, split: Split) -> list[ll.Value]:
+        """Returns the sums of all parts of a tile."""
+        builder = self.builder
+        add = builder.fadd if self.zeros()[0].type == F32 else builder.add
+        with counted(self.code, 0, split.parts, 1, self.zeros()) as part:
+            block = builder.add(builder.mul(tile, I32(split.parts)), builder.trunc(i64(part.index), I32))
+            places = [self._left(split, block, threads, number) for number in range(len(part.carried))]
+            terms = [builder.load(place, typ=total.type) for place, total in zip(places, part.carried, strict=True)]
+            part.next = [add(total, term) for total, term in zip(part.carried, terms, strict=True)]
+        return part.carried
+
     def place(self, block: ll.Value) -> Place:
         """Returns the place of the tile that has the number `block`."""
         rows, columns = (-(-self.extent(role) // self.tile) for role in "mn")
@@ -53,6 +125,13 @@ class Contracted:
         rest = self.builder.udiv(block, I32(columns))
         row = self.builder.mul(self.builder.urem(rest, I32(rows)), I32(self.tile))
         return Place(row, column, self.indices("batch", self.builder.udiv(rest, I32(rows))))
+
+    def range(self, depth: Depth) -> tuple[Number, Number]:
+        """Returns the first iteration of the depth, and the one after the last, as bounds of a loop."""
+        if isinstance(depth.begin, ll.Constant):
+            return 0, self.extent("k")
+        begin, end = (Int(self.code, self.builder.zext(number, I64)) for number in (depth.begin, depth.end))
+        return begin, end
 
     def extent(self, role: str) -> int:
         """Returns the number of iterations of all loops of a role."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu.contracted import Contracted, Indices
+from trivium.backends.gpu.contracted import Contracted, Depth, Indices, Place
 from trivium.backends.gpu.tiles import DEPTH, SIDE
 from trivium.backends.llvm.code import F32, I32
 from trivium.backends.llvm.loops import counted
@@ -40,12 +40,15 @@ class TiledContraction(Contracted):
         super().__init__(*operands)
         self.each = self.tile // SIDE
 
-    def emit(self, block: ll.Value) -> None:
-        """Emits the tile that has the number `block`."""
-        place = self.place(block)
+    def zeros(self) -> list[ll.Value]:
+        return [F32(0.0)] * self.each**2
+
+    def tile_sums(self, place: Place, depth: Depth) -> list[ll.Value]:
         lhs = self.operand(self.mark.lhs, self.mark.lhs_prologue, "m", place.row)
         rhs = self.operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column)
-        sums = self.sums(lhs, rhs, place.batch)
+        return self.sums(lhs, rhs, place.batch, depth)
+
+    def results(self, sums: list[ll.Value], place: Place) -> None:
         y, x = self.builder.udiv(self.thread, I32(SIDE)), self.builder.urem(self.thread, I32(SIDE))
         for number, total in enumerate(sums):
             row = self.plus(place.row, self.own_row(y, number // self.each))
@@ -99,10 +102,9 @@ class TiledContraction(Contracted):
 
     # Sums
 
-    def sums(self, lhs: Operand, rhs: Operand, batch: Indices) -> list[ll.Value]:
+    def sums(self, lhs: Operand, rhs: Operand, batch: Indices, part: Depth) -> list[ll.Value]:
         """Returns this thread's sums, row by row."""
-        zeros = [F32(0.0)] * self.each**2
-        with counted(self.code, 0, self.extent("k"), DEPTH, zeros) as piece:
+        with counted(self.code, *self.range(part), DEPTH, self.zeros()) as piece:
             begin = self.builder.trunc(i64(piece.index), I32)
             self.read(lhs, begin, batch)
             self.read(rhs, begin, batch)

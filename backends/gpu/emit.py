@@ -12,6 +12,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.gpu import atomics
 from trivium.backends.gpu.attention import FusedAttention
+from trivium.backends.gpu.contracted import Split
 from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.plan import Launched
@@ -28,6 +29,7 @@ from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
 from trivium.compiler.kernel.affine import Analysis, accesses
+from trivium.compiler.kernel.contraction_nest import sum_of
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Block, Buffer, Instruction, Loop, Register, Scratch, Store, Update
 from trivium.compiler.schedule import Schedule, Unit
@@ -47,17 +49,19 @@ def emit_kernel(
     fast: bool = False,
 ) -> tuple[Launched, ...]:
     """Defines `void name(ptr, ..., ptr)`: one pointer for each parameter of `kernel`, and the workspace, of which the
-    launch needs `size`. Returns the launches: two if several blocks share a row, where the second one folds what the
-    first one has left."""
+    launch needs `size`. Returns the launches: two if several blocks share a row or a tile, where the second one folds
+    what the first one has left."""
     threads = grid(kernel, schedule)
     if threads.parts == 1:
         return (_define(module, name, kernel, schedule, dialect, target, analysis, size, threads, fast),)
-    partial = Partial(size.nbytes, threads.parts)
-    size.nbytes += sum(threads.blocks * PARTIAL_BYTES for loop in schedule.loops for _ in loop.inits)
-    rest = replace(threads, blocks=threads.work)
+    offset, each = size.nbytes, threads.tile**2 if threads.tile else sum(len(loop.inits) for loop in schedule.loops)
+    size.nbytes += threads.blocks * PARTIAL_BYTES * each
+    rest = replace(threads, blocks=threads.blocks // threads.parts)
+    launches = (("_parts", threads, False), ("_whole", rest, True))
+    operands = kernel, schedule, dialect, target, analysis, size
     return tuple(
-        _define(module, f"{name}{suffix}", kernel, schedule, dialect, target, analysis, size, launched, fast, partial)
-        for suffix, launched in (("_parts", threads), ("_whole", rest))
+        _define(module, f"{name}{suffix}", *operands, launched, fast, Partial(offset, threads.parts, whole))
+        for suffix, launched, whole in launches
     )
 
 
@@ -81,7 +85,7 @@ def _define(
     buffers = dict(zip(kernel.params, function.args, strict=False))
     place = _Place(code, dialect, threads, size, buffers, function.args[-1], partial)
     if threads.tile:
-        _tile(kernel, place)
+        _tile(kernel, schedule, place)
     else:
         place.emitter(analysis, schedule).block(kernel.body)
     builder.ret_void()
@@ -94,10 +98,12 @@ PARTIAL_BYTES = 8
 
 @dataclass(frozen=True)
 class Partial:
-    """The results of the `parts` blocks that share a row: from `offset` on in the workspace."""
+    """The results of the `parts` blocks that share a row or a tile: from `offset` on in the workspace. `whole`: the
+    launch is the one that folds them."""
 
     offset: int
     parts: int
+    whole: bool
 
 
 @dataclass
@@ -128,12 +134,12 @@ class _Place:
         team = Team(code, dialect, grid.threads, dialect.thread(code))
         if self.partial is None:
             return RowEmitter(*operands, dialect.block(code), grid, team=team, dialect=dialect)
-        kind = PartEmitter if grid.blocks > grid.work else WholeEmitter
+        kind = WholeEmitter if self.partial.whole else PartEmitter
         own = code.builder.udiv(dialect.block(code), I32(grid.blocks // grid.work))
         return kind(*operands, own, grid, team=team, dialect=dialect, partial=self.partial, pointer=self.pointer)
 
 
-def _tile(kernel: Kernel, place: _Place) -> None:
+def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
     """Emits a tile of a contraction, or of attention."""
     code, dialect, workspace = place.code, place.dialect, place.workspace()
 
@@ -145,13 +151,24 @@ def _tile(kernel: Kernel, place: _Place) -> None:
         return
     assert kernel.contraction is not None, "a contraction is marked"
     operands = kernel.contraction, code, dialect, dialect.thread(code), place.grid.tile, emitter
+    split, block, threads = _split(kernel, schedule, place), dialect.block(code), place.grid.threads
     if not place.grid.matrix:
-        TiledContraction(*operands).emit(dialect.block(code))
+        TiledContraction(*operands).emit(block, threads, split)
         return
     assert isinstance(code.target, GpuTarget), "code for a GPU"
     found = instruction(kernel.contraction, code.target)
     assert found is not None, "the schedule has found an instruction"
-    TensorContraction(*operands, instruction=found, threads=place.grid.threads).emit(dialect.block(code))
+    TensorContraction(*operands, instruction=found, threads=threads).emit(block, threads, split)
+
+
+def _split(kernel: Kernel, schedule: Schedule, place: _Place) -> Split | None:
+    """Returns how blocks share a tile, if they do."""
+    total = sum_of(kernel)
+    mapping = schedule.loops[total].mapping(Unit.GRID) if total is not None else None
+    if place.partial is None or mapping is None:
+        return None
+    pointer = place.code.builder.gep(place.pointer, [I64(place.partial.offset)], source_etype=I8)
+    return Split(place.partial.parts, mapping.size, pointer, place.partial.whole)
 
 
 def _thread(code: Code, dialect: Dialect, threads: Grid) -> ll.Value:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from trivium.backends.gpu import rows, tiles, updates
 from trivium.backends.gpu.target import GpuTarget
 from trivium.compiler.kernel.affine import Analysis, holds
+from trivium.compiler.kernel.contraction_nest import sum_of
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Loop, Update
 from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, merged_extents, serial
@@ -25,7 +26,7 @@ class Grid:
     threads: int
     shared: bool = False
     parts: int = 1
-    """The number of blocks that share one iteration."""
+    """The number of blocks that share one iteration, or a tile."""
 
     tile: int = 0
     """The rows and columns of a contraction's tile, which is a block's; else 0."""
@@ -49,7 +50,7 @@ def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
         return schedule
     tiled = tiles.choose(kernel, loop, target)
     if tiled is not None:
-        return Schedule({**schedule.loops, loop: tiled})
+        return Schedule({**schedule.loops, loop: tiled, **tiles.split(kernel, tiled)})
     if holds(loop.body, Update):
         return Schedule({**schedule.loops, **updates.choose(loop, target)})
     extents = merged_extents(loop, analysis)
@@ -83,7 +84,11 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
     plan = schedule.loops[loop]
     tile = tiles.tile(plan)
     if tile:
-        return Grid(*tiles.launch(plan), tile=tile, matrix=plan.mapping(Unit.MATRIX) is not None)
+        work, blocks, threads = tiles.launch(plan)
+        total = sum_of(kernel)
+        parts = _parts(schedule.loops[total]) if total is not None else 1
+        matrix = plan.mapping(Unit.MATRIX) is not None
+        return Grid(work, blocks * parts, threads, parts=parts, tile=tile, matrix=matrix)
     spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"
     work = updates.count(plan)

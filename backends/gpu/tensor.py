@@ -11,7 +11,7 @@ from typing import Any
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu.contracted import Contracted, Indices, Place
+from trivium.backends.gpu.contracted import Contracted, Depth, Indices, Place
 from trivium.backends.gpu.dialect import GLOBAL_POINTER, WARP
 from trivium.backends.gpu.tiles import CHUNK, LINE, STAGES, WARP_COLUMNS, warp_rows
 from trivium.backends.llvm.code import F32, I8, I32
@@ -66,12 +66,14 @@ class TensorContraction(Contracted):
         self.warp_row, self.warp_column = self.builder.udiv(warp, I32(across)), self.builder.urem(warp, I32(across))
         self.rows = warp_rows(self.tile)
 
-    def emit(self, block: ll.Value) -> None:
-        """Emits the tile that has the number `block`."""
-        place = self.place(block)
+    def zeros(self) -> list[ll.Value]:
+        zero = F32(0.0) if self.sum == F32 else I32(0)
+        return [zero] * (4 * (self.rows // 16) * (WARP_COLUMNS // 8))
+
+    def tile_sums(self, place: Place, depth: Depth) -> list[ll.Value]:
         lhs = self._operand(self.mark.lhs, self.mark.lhs_prologue, "m", place.row, 0)
         rhs = self._operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column, self.piece)
-        self._results(self._sums(lhs, rhs, place.batch), place)
+        return self._sums(lhs, rhs, place.batch, depth)
 
     # Operands
 
@@ -163,21 +165,21 @@ class TensorContraction(Contracted):
 
     # Sums
 
-    def _sums(self, lhs: _Operand, rhs: _Operand, batch: Indices) -> list[ll.Value]:
+    def _sums(self, lhs: _Operand, rhs: _Operand, batch: Indices, depth: Depth) -> list[ll.Value]:
         """Returns this thread's sums: four for each of its warp's tiles of 16 rows and 8 columns."""
-        code, builder, dialect, extent = self.code, self.builder, self.dialect, self.extent("k")
+        code, builder, dialect = self.code, self.builder, self.dialect
         for number in range(STAGES - 1):
-            if number * self.depth < extent:
+            first = self.plus(depth.begin, number * self.depth)
+            with builder.if_then(builder.icmp_unsigned("<", first, depth.end)):
                 for operand in (lhs, rhs):
-                    self._copy(operand, I32(number * self.depth), I32(number), batch)
+                    self._copy(operand, first, I32(number), batch)
             dialect.commit(code)
-        zeros = [F32(0.0) if self.sum == F32 else I32(0)] * (4 * (self.rows // 16) * (WARP_COLUMNS // 8))
-        with counted(code, 0, extent, self.depth, [I32(0), *zeros]) as piece:
+        with counted(code, *self.range(depth), self.depth, [I32(0), *self.zeros()]) as piece:
             stage, *sums = piece.carried
             dialect.wait(code, STAGES - 2)
             dialect.barrier(code)
             following = self.plus(builder.trunc(i64(piece.index), I32), (STAGES - 1) * self.depth)
-            with builder.if_then(builder.icmp_unsigned("<", following, I32(extent))):
+            with builder.if_then(builder.icmp_unsigned("<", following, depth.end)):
                 before = code.select(code.icompare("==", stage, 0), I32(STAGES - 1), code.isub(stage, 1))
                 for operand in (lhs, rhs):
                     self._copy(operand, following, before, batch)
@@ -225,7 +227,7 @@ class TensorContraction(Contracted):
 
     # Results
 
-    def _results(self, sums: list[ll.Value], place: Place) -> None:
+    def results(self, sums: list[ll.Value], place: Place) -> None:
         """Runs the epilogue for the rows of one line of warps after the other."""
         builder, code, pitch = self.builder, self.code, self.tile + PAD
         with counted(code, 0, self.tile // self.rows) as part:

@@ -10,6 +10,7 @@ from trivium.backends.gpu.dialect import WARP
 from trivium.backends.gpu.target import GpuTarget
 from trivium.compiler.kernel.attention import Attention
 from trivium.compiler.kernel.contraction import Contraction
+from trivium.compiler.kernel.contraction_nest import sum_of
 from trivium.compiler.kernel.dtypes import FLOATS
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Loop
@@ -38,6 +39,9 @@ ATTENTION_TILES = (64, 96), (32, 1)
 MOST_COLUMNS = 64
 """The most features of values beside a tile of more than 32 queries: each thread has all of its sums."""
 
+BUSY, SHORTEST_PART = 128, 256
+"""The number of blocks up to which the depth of tiles is split among several blocks, and the least depth of each."""
+
 WARP_COLUMNS = 32
 """The columns of a tile that are one warp's."""
 
@@ -59,7 +63,23 @@ def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None
         return None
     plans = [(_tensor_plan(mark, loop, size), least) for size, least in TENSOR_TILES if instruction(mark, target)]
     plans += [(_plan(mark, loop, size), least) for size, least in TILES if _is_f32(mark)]
-    return next((plan for plan, least in plans if launch(plan)[1] >= least), None)
+    return next((plan for plan, least in plans if launch(plan)[1] * parts(mark, plan) >= least), None)
+
+
+def parts(mark: Contraction, plan: LoopSchedule) -> int:
+    """Returns the number of blocks that share a tile: each sums a part of the depth."""
+    return max(1, min(BUSY // launch(plan)[1], math.prod(mark.extents("k")) // SHORTEST_PART))
+
+
+def split(kernel: Kernel, plan: LoopSchedule) -> dict[Loop, LoopSchedule]:
+    """Returns the schedule of a contraction's sums if several blocks share a tile."""
+    mark, loop = kernel.contraction, sum_of(kernel)
+    if mark is None or loop is None or parts(mark, plan) == 1:
+        return {}
+    # A piece in shared memory belongs to one part.
+    pieces = -(-math.prod(mark.extents("k")) // LINE)
+    size = -(-pieces // parts(mark, plan)) * LINE
+    return {loop: LoopSchedule(loop.extents, (Mapping(Unit.GRID, tuple(range(len(loop.extents))), size),))}
 
 
 def instruction(mark: Contraction, target: GpuTarget) -> MatrixInstruction | None:

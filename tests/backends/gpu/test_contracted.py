@@ -9,6 +9,7 @@ import pytest
 from tests.backends.gpu.test_contraction import product
 from trivium.backends.gpu import nvptx
 from trivium.backends.gpu.contracted import Contracted
+from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.nvptx import Nvptx
 from trivium.backends.llvm.code import I32, Code
 from trivium.backends.llvm.emitter import Emitter
@@ -28,7 +29,7 @@ def contracted(module: Module) -> Contracted:
     code = Code(ll.IRBuilder(function.append_basic_block()), target)
     buffers = dict(zip(kernel.params, function.args, strict=False))
     workspace = Workspace(function.args[-1], WorkspaceSize(0))
-    return Contracted(
+    return TiledContraction(
         kernel.contraction, code, dialect, I32(0), 32, lambda a, s: Emitter(code, a, s, buffers, workspace)
     )
 

@@ -71,6 +71,17 @@ def compare(client: GpuClient, module: Module, tile: int) -> None:
     np.testing.assert_allclose(result, expected, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize(("rows", "columns", "depth"), [(40, 33, 4000), (16, 64, 5000), (130, 20, 2051)])
+def test_blocks_share_long_sums(client: GpuClient, rows: int, columns: int, depth: int) -> None:
+    """Always in the same way: a later launch adds up what each has summed, in order, and runs the epilogue."""
+    module = product(rows, columns, depth)
+    given, executable = arrays(module), client.compile(module)
+    assert re.search(rf"reduction {depth} grid\(0\)=\d+", executable.artifact.texts["schedules"])  # type: ignore[attr-defined]
+    (expected,), (result,) = evaluate(module, *given), executable.execute(*given)
+    np.testing.assert_allclose(result, expected, rtol=2e-5, atol=2e-5)
+    np.testing.assert_array_equal(executable.execute(*given)[0], result)
+
+
 @pytest.mark.parametrize(
     ("rows", "columns", "depth"),
     [(64, 64, 32), (16, 16, 16), (65, 33, 17), (31, 129, 40), (100, 20, 51), (128, 96, 16)],

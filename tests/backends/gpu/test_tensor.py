@@ -74,6 +74,16 @@ def test_shapes(client: GpuClient, tile: int, dtype: str, layout: tuple[int, int
     expect_exact(client, product(*shape, layout, dtype, "negate"))
 
 
+@pytest.mark.parametrize(("dtype", "layout"), [("bf16", (1, 0)), ("f16", (0, 1)), ("f32", (1, 1))])
+@pytest.mark.parametrize("shape", [(40, 33, 2100), (16, 130, 1100)])
+def test_blocks_share_long_sums(
+    client: GpuClient, dtype: str, layout: tuple[int, int], shape: tuple[int, int, int]
+) -> None:
+    module = product(*shape, layout, dtype, "negate")
+    assert f"reduction {shape[2]} grid(0)=" in compiled(client, module).artifact.texts["schedules"]  # type: ignore[attr-defined]
+    expect_exact(client, module)
+
+
 @pytest.mark.parametrize(("dtype", "sums"), [("i8", "i32"), ("ui8", "ui32")])
 @pytest.mark.parametrize("shape", SHAPES[2:5])
 def test_integers(client: GpuClient, tile: int, dtype: str, sums: str, shape: tuple[int, int, int]) -> None:
@@ -186,7 +196,6 @@ def test_registers(architecture: str, dtype: str, tile: int, tmp_path: Path, mon
     file.write_bytes(assembly.compiled(assembly.emit_program(program, Nvptx(), facts).text, Nvptx(), facts))
     command = ["ptxas", f"-arch={architecture}", "-v", str(file), "-o", str(tmp_path / "program.cubin")]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert "0 bytes spill stores, 0 bytes spill loads" in told
-    (registers,), (shared,) = re.findall(r"Used (\d+) registers", told), re.findall(r"(\d+) bytes smem", told)
-    assert int(registers) <= 128
-    assert int(shared) <= 48 << 10
+    assert set(re.findall(r"(\d+) bytes spill", told)) == {"0"}
+    assert max(map(int, re.findall(r"Used (\d+) registers", told))) <= 128
+    assert max(map(int, re.findall(r"(\d+) bytes smem", told))) <= 48 << 10

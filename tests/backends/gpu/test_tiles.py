@@ -18,7 +18,15 @@ from trivium.ir.func import Module
 
 @pytest.mark.parametrize(
     ("rows", "columns", "depth", "tiled"),
-    [(1024, 1024, 64, 64), (512, 512, 64, 32), (1024, 8, 64, 0), (64, 64, 64, 0), (512, 512, 8, 0)],
+    [
+        (1024, 1024, 64, 64),
+        (512, 512, 64, 32),
+        (1024, 8, 64, 0),
+        (64, 64, 64, 0),
+        (512, 512, 8, 0),
+        (64, 64, 1 << 15, 64),
+        (512, 512, 1024, 64),
+    ],
 )
 def test_there_must_be_enough_tiles(rows: int, columns: int, depth: int, tiled: int) -> None:
     (step,) = Stages(product(rows, columns, depth), nvptx.target("sm_80"), CompileOptions()).program.steps
