@@ -76,7 +76,7 @@ class Decoder(NN.Module):
 
     def forward(self, token: torch.Tensor) -> torch.Tensor:
         for layer in self.cache.layers:
-            layer.cumulative_length.fill_(self.LENGTH // 2)
+            layer.cumulative_length.fill_(self.LENGTH // 2)  # type: ignore[union-attr]
         place = torch.full((1, 1), self.LENGTH // 2)
         return self.model(token, past_key_values=self.cache, position_ids=place, return_dict=False)[0]
 

@@ -115,16 +115,24 @@ def _gather(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
     return ctx.gather(x, _vectors(ctx, places), numbers, (*(1,) * count, *ctx.extents(x)[count:]))
 
 
-def _scatter(ctx: Context, op: type | None, x: Value, places: Sequence[Value], updates: Value) -> Value:
-    """Returns `x` with `op(x[places], updates)`, or just the updates, at the places, which index the first
-    dimensions."""
+def _scatter(
+    ctx: Context,
+    op: type | None,
+    x: Value,
+    places: Sequence[Value],
+    updates: Value,
+    dims_: Sequence[int] | None = None,
+) -> Value:
+    """Returns `x` with `op(x[places], updates)`, or just the updates, at the places, which index the dimensions `dims_`
+    or, without these, the first ones. The other dimensions are the last ones of the updates."""
     count, batch = len(places), places[0].type.rank
+    indexed = tuple(dims_ if dims_ is not None else range(count))
     if 0 in x.type.shape:  # so no place is written to
         return x
     numbers = ops.ScatterDimensionNumbers(
         update_window_dims=tuple(range(batch, batch + x.type.rank - count)),
-        inserted_window_dims=tuple(range(count)),
-        scatter_dims_to_operand_dims=tuple(range(count)),
+        inserted_window_dims=tuple(sorted(indexed)),
+        scatter_dims_to_operand_dims=indexed,
         index_vector_dim=batch,
     )
     kind = TensorType((), x.type.element_type)
@@ -144,6 +152,19 @@ def _scatter(ctx: Context, op: type | None, x: Value, places: Sequence[Value], u
             update_computation=body,
         )
     )[0]
+
+
+def _scatter_along(
+    ctx: Context, op: type | None, x: Value, dims_: Sequence[int], places: Sequence[Value], updates: Value
+) -> Value:
+    """Does the same as `_scatter` for any dimensions. Only if neighbours of `x` have different places, these dimensions
+    become the first ones meanwhile."""
+    rest = [d for d in range(x.type.rank) if d not in dims_]
+    if x.type.rank - 1 in rest:
+        return _scatter(ctx, op, x, places, updates, dims_)
+    order = [*dims_, *rest]
+    written = _scatter(ctx, op, ctx.transpose(x, order), places, updates)
+    return ctx.transpose(written, np.argsort(order).tolist())
 
 
 def scatter_into(ctx: Context, op: type | None, x: Value, d: int, index: Value, updates: Value) -> Value:
@@ -174,15 +195,13 @@ def index_put(
         return _masked_put(ctx, x, indices, values, accumulate)
     places, dims_, front = _places(ctx, x, indices)
     rest = [d for d in range(x.type.rank) if d not in dims_]
-    order = [*dims_, *rest]
     batch = places[0].type.rank
     # The shape that `index` would return: the values are broadcast to it.
     back = _to_their_place(batch, len(rest), front)
     natural = [*ctx.extents(places[0]), *(ctx.extent(x, d) for d in rest)]
     updates = ctx.broadcast(values, [natural[i] for i in back])
     updates = ctx.transpose(updates, np.argsort(back).tolist())
-    written = _scatter(ctx, ops.Add if accumulate else None, ctx.transpose(x, order), places, updates)
-    return ctx.transpose(written, np.argsort(order).tolist())
+    return _scatter_along(ctx, ops.Add if accumulate else None, x, dims_, places, updates)
 
 
 def _masked_put(ctx: Context, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Value:
@@ -326,6 +345,5 @@ def _along(ctx: Context, op: type | None, x: Value, d: int, index: Value, source
     order = [d, *(i for i in range(x.type.rank) if i != d)]
     index = ctx.reshape(index, (index.type.size,))
     rows = ctx.transpose(source, order) if source.type.rank == x.type.rank else source
-    moved = ctx.transpose(x, order)
-    rows = ctx.broadcast(rows, (index.type.shape[0], *moved.type.shape[1:]))
-    return ctx.transpose(_scatter(ctx, op, moved, [index], rows), np.argsort(order).tolist())
+    rows = ctx.broadcast(rows, (index.type.shape[0], *(x.type.shape[i] for i in order[1:])))
+    return _scatter_along(ctx, op, x, [d], [index], rows)

@@ -28,6 +28,8 @@ CASES = [
     case("index_put.default", X, [v(0, 2)], f(2, 5, 3)),
     case("index_put.default", X, [v(0, 2, 0)], f(5, 3), True),
     case("index_put.default", X, [None, v(1, 3)], f(4, 2, 3)),
+    case("index_put.default", f(2, 4, 5, 3), [None, v(0, 1), v(3, -1)], f(2, 2, 3)),
+    case("index_put.default", f(2, 4, 5, 3), [None, v(0, 0), v(3, 3)], f(2, 2, 3), True),
     case("index_put.default", X, [v(0, -1), None, v(1, 2)], f(2, 5)),
     case("index_put.default", X, [v(0, 1, 0), v(1, 2, 1)], SCALAR, True),
     case("index_put.default", X, [b(4, 5)], SCALAR),
@@ -54,6 +56,8 @@ CASES = [
     ),
     case("index_reduce.default", f(), 0, n(below=1), f(), "prod"),
     case("index_copy.default", X, 0, v(2, 0), f(2, 5, 3)),
+    case("index_copy.default", X, 1, v(2, 0), f(4, 2, 3)),
+    case("index_copy.default", X, 2, v(2, 0), f(4, 5, 2)),
     case("index_fill.int_Scalar", X, 2, v(1), 9),
     case("index_fill.int_Tensor", X, 0, v(1, 3), SCALAR),
 ]
