@@ -9,7 +9,7 @@ from trivium.importers.emit import accumulation_type, highest, lowest, neutral
 from trivium.importers.pytorch.context import Context, Number, dim, dims, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I64, is_complex
+from trivium.ir.types import F64, I64, UI64, is_complex, is_float
 
 Dims = Sequence[int] | int | None
 
@@ -168,6 +168,17 @@ def _shifted(ctx: Context, x: Value, d: int, distance: int, fill: Number) -> Val
     low, high = [0] * x.type.rank, [0] * x.type.rank
     low[d], high[d] = distance, -distance
     return ctx.pad(x, low, high, fill)
+
+
+@rule("aten.hash_tensor.default")
+def hash_tensor(ctx: Context, x: Value, dim: Sequence[int] = (), *, keepdim: bool = False, mode: int = 0) -> Value:
+    """hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor: exclusive or of the bits of
+    numbers of 64 bits"""
+    if mode:
+        ctx.unsupported("mode", mode, "0")
+    wide = ctx.convert(x, F64 if is_float(x.type.element_type) else I64)
+    bits = ctx.add(ops.BitcastConvert(wide, result=wide.type.with_element(UI64)))
+    return ctx.reduce(ops.Xor, bits, dims(dim, x.type.rank), keepdim)
 
 
 # Sorts
