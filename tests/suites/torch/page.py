@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tests.suites.torch.comparison import KINDS
+
 Results = Mapping[str, Mapping[str, Any]]
 """By kind of table, as `tests.suites.torch` stores them."""
 
@@ -66,7 +68,9 @@ def _runs(results: Results) -> Iterator[str]:
     """What was called in another run than the rest of its table, or not at all."""
     again = {table: result["again"] for table, result in results.items() if result.get("again")}
     if any(len(result["outcomes"]) < result["collected"] for result in results.values()):
-        yield "A table of fewer ops than there are is a seeded sample of them.\n"
+        yield "A table of fewer ops than there are is a seeded sample of them, as far as its time went.\n"
+    if missing := [kind for kind in KINDS if kind not in results]:
+        yield f"Not run: {', '.join(missing)}.\n"
     if again:
         yield "Each table is of one run, after which these ops were called again:\n"
         yield from (f"- {table}: {', '.join(names)}" for table, names in again.items())
