@@ -1,5 +1,6 @@
-"""Generates pages from the code: the reference of ops from their declarations, and the coverage from the tables of
-rules and the tests, and the figures from what the benchmarks kept. A test fails if a page is stale.
+"""Generates pages from the code: the reference of ops from their declarations, the coverage from the tables of rules
+and the tests, the figures from what the benchmarks kept, and the walk through the compiler from what it makes. A test
+fails if a page is stale.
 
 python -m docs.generate            # from the repository's root; needs every framework"""
 
@@ -11,6 +12,7 @@ from pathlib import Path
 from benchmarks.report import performance_page
 from docs.coverage import coverage_page
 from docs.ops import ops_page
+from docs.walk import walk_page
 
 DOCS = Path(__file__).parent
 
@@ -18,6 +20,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/ops.md": ops_page,
     "coverage.md": coverage_page,
     "performance.md": performance_page,
+    "how_it_works.md": walk_page,
 }
 """The generated pages, by their path in this folder."""
 
