@@ -80,6 +80,8 @@ def run(file: File, choice: Choice, limits: Limits) -> Record:
             running = _read(Path(folder, "log"), record)
             if not ended or ended == OUT_OF_TIME:
                 break
+            if running is None and 0 < record.chosen <= len(record.outcomes):
+                break  # it hung while it ended
             if running is None:
                 raise RuntimeError(f"{file.name}: no test began: {ended}")
             record.outcomes[running] = Outcome("hung" if ended.startswith(NO_SIGN) else "crashed", ended, 0.0)

@@ -52,6 +52,13 @@ def test_only_the_tests_that_are_named(file: File) -> None:
     assert (record.collected, record.chosen) == (7, 1)
 
 
+def test_a_process_that_does_not_end(tmp_path: Path) -> None:
+    """What hangs after the last test costs no outcome."""
+    (tmp_path / "suite_test.py").write_text("import atexit, time\ndef test_one(): atexit.register(time.sleep, 1000)\n")
+    record = run(File(tmp_path, "suite_test.py", {}), Choice(), Limits(test=5, file=100))
+    assert [outcome.kind for outcome in record.outcomes.values()] == ["passed"]
+
+
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "suite_test.py").write_text("import nothing_of_that_name")
     with pytest.raises(RuntimeError, match="no test began"):
