@@ -1,6 +1,6 @@
 """The ops of TensorFlow's XLA, called with random arguments, by TensorFlow's own kernels and by Trivium:
-`python -m tests.suites.tensorflow --page docs/tensorflow.md`. The results of several calls are joined in one file, from
-which the page is written."""
+`python -m tests.suites.tensorflow --page docs/tensorflow.md`. The results are in a file, from which the page is
+written; runs with `--only` or `--rest` add to it, others start it anew."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ ENDED: dict[str, Any] = {"counts": {}, "reasons": {INVALID: "TensorFlow ended th
 
 def main() -> None:
     options = arguments()
-    results = load(options.results)
+    is_whole = not (options.only or options.rest or options.page_only)
+    results = {} if is_whole else load(options.results)
     if not options.page_only:
         types = apart(registered)
         assert types is not None

@@ -14,6 +14,7 @@ from tests.suites.tensorflow.ops import dtypes_of
 from trivium.importers.tensorflow.state import DRAWING
 
 SHAPES = ((3, 4), (2, 3, 4), (4,), (), (1, 4, 6, 4), (2, 5, 5), (2, 4, 4, 4, 2), (0, 3), (6, 6))
+SQUARES = ((6, 6), (2, 5, 5), (2, 3, 4, 4), (1, 1), (0, 0))
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-30, 3e38, -2.5, 1e4)
 HOST = ("axis", "axes", "dim", "perm", "shape", "size", "paddings", "multiples", "begin", "end", "strides", "depth",
         "reduction_indices", "block_shape", "crops", "dims", "num", "limit", "start", "delta", "k", "num_segments",
@@ -28,20 +29,22 @@ SCALARS = ("lr", "rho", "epsilon", "alpha", "momentum", "beta1", "beta2", "beta1
 POSITIVE = frozenset({"accum", "ms", "v", "accum_update", "gradient_squared_accumulator"})
 """Variables that hold sums of squares. Where they were negative, all results would be NaN."""
 
-ONLY_CASES = frozenset(
-    {"Cholesky", "DataFormatDimMap", "Eig", "Qr", "SelfAdjointEigV2", "Svd", "XlaSelfAdjointEig", "XlaSvd"}
-)
-"""Ops that need matrices of a kind, or numbers of dimensions, or whose results are determined up to signs only."""
+ONLY_CASES = frozenset({"Cholesky", "Eig", "Qr", "SelfAdjointEigV2", "Svd", "XlaSelfAdjointEig", "XlaSvd"})
+"""Ops that need matrices of a kind, or whose results are determined up to signs only."""
 
-ORDINARY = frozenset(
-    {
-        *("Betainc", "Igamma", "IgammaGradA", "Igammac", "Polygamma", "RandomGammaGrad", "Zeta"),
-        *("LogMatrixDeterminant", "MatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve"),
-        *("TridiagonalMatMul", "TridiagonalSolve"),
-    }
+SQUARE = frozenset(
+    {"LogMatrixDeterminant", "MatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve"}
 )
-"""Ops of which TensorFlow's kernels lose all digits where arguments are as large as 3e38, and of which the order of
-operations decides where a result is NaN."""
+"""Ops of square matrices, whose other argument may be square too."""
+
+SHAPED: dict[str, dict[str, tuple[int, ...]]] = {
+    "TridiagonalMatMul": {"superdiag": (2, 1, 5), "maindiag": (2, 1, 5), "subdiag": (2, 1, 5), "rhs": (2, 5, 3)},
+    "TridiagonalSolve": {"diagonals": (2, 3, 5), "rhs": (2, 5, 3)},
+}
+"""Shapes of arguments that fit together too rarely."""
+
+RANGES = {"DataFormatDimMap": (-4, 4)}
+"""Integers that an op takes, where TensorFlow's kernel reads a table with any."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,9 @@ class _Draw:
     def __init__(self, op: str, random: np.random.Generator):
         self.op, self.random = op, random
         self.declared = op_def_registry.get(op)
-        self.shape = self._one_of(SHAPES)
-        self.is_special = random.random() < 0.3 and op not in ORDINARY
-        self.is_alike = random.random() < 0.7
+        self.shape = self._one_of(SQUARES if op in SQUARE else SHAPES)
+        self.is_special = random.random() < 0.3
+        self.is_alike = random.random() < 0.7 or op in SQUARE
         self.attributes: dict[str, Any] = {}
         self.types: dict[str, tf.DType] = {}
         self.counts: dict[str, int] = {}
@@ -138,6 +141,9 @@ class _Draw:
             return np.asarray(self.random.integers(-1 if name in HOST else 0, 4, shape)).astype(dtype.as_numpy_dtype)
         if name in SCALARS:
             return np.asarray(self.random.random()).astype(dtype.as_numpy_dtype)
+        shape = SHAPED.get(self.op, {}).get(name)
+        if shape is not None:
+            return self._numbers(shape, dtype)
         shape = self.shape if self.is_alike else self._one_of([self.shape, self.shape[1:], (), (4,), (1, 4)])
         return self._numbers(shape, dtype)
 
@@ -146,8 +152,8 @@ class _Draw:
         if dtype.is_bool:
             return self.random.random(shape) < 0.5
         if dtype.is_integer:
-            low = 0 if dtype.is_unsigned else -6
-            return np.asarray(self.random.integers(low, 7, shape)).astype(kind)
+            low, high = RANGES.get(self.op, (0 if dtype.is_unsigned else -6, 7))
+            return np.asarray(self.random.integers(low, high, shape)).astype(kind)
         numbers = self.random.standard_normal(shape) * self._one_of([1, 1, 4])
         if dtype.is_complex:
             numbers = numbers + 1j * self.random.standard_normal(shape)
