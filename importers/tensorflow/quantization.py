@@ -44,12 +44,17 @@ def fake_quant_grad(
     """FakeQuantWithMinMaxVarsGradient(gradients, inputs, min, max; num_bits=8, narrow_range=false)
     -> backprops_wrt_input, backprop_wrt_min, backprop_wrt_max"""
     low, high, _ = _nudged(ctx, min, max, num_bits, narrow_range)
+    inside = ctx.binary(ops.And, ctx.compare("GE", inputs, low), ctx.compare("LE", inputs, high))
     below, above = ctx.compare("LT", inputs, low), ctx.compare("GT", inputs, high)
-    nothing = ctx.constant_like(gradients, 0)
-    outside = ctx.add(ops.Or(below, above))
+    # Products, as in TensorFlow's kernel: a gradient that is not finite is NaN outside of the bounds.
+    kind = gradients.type.element_type
+    shares = [ctx.times(gradients, ctx.convert(side, kind)) for side in (inside, below, above)]
+    zero = ctx.constant_like(min, 0)
+    is_empty = ctx.binary(ops.And, *(ctx.compare("EQ", bound, zero) for bound in (min, max)))
     others = range(inputs.type.rank - min.type.rank)
-    bounds = [ctx.reduce(ops.Add, ctx.select(side, gradients, nothing), others) for side in (below, above)]
-    return [ctx.select(outside, nothing, gradients), *bounds]
+    bounds = [ctx.select(is_empty, ctx.full_like(min, 0), ctx.reduce(ops.Add, x, others)) for x in shares[1:]]
+    whole = ctx.broadcast(is_empty, inputs.type.static_shape)
+    return [ctx.select(whole, gradients, shares[0]), *bounds]
 
 
 def _nudged(ctx: Context, low: Value, high: Value, bits: int, narrow: bool) -> tuple[Value, Value, Value]:

@@ -87,3 +87,18 @@ def test_the_tails_of_the_normal_distribution() -> None:
     p = np.array([0, 1e-30, 1e-12, 1e-6, 0.01, 0.13, 0.14, 0.5, 0.86, 0.99, 1 - 1e-6, 1, 1.5, -1, np.nan], np.float64)
     for kind in (np.float32, np.float64):
         check("Ndtri", (p.astype(kind),))
+
+
+@pytest.mark.parametrize("bounds", [(-1.0, 1.0), (0.0, 0.0)])
+def test_gradients_of_fake_quantization(bounds: tuple[float, float]) -> None:
+    def slopes(dy, x):
+        low, high = map(tf.constant, bounds)
+        return tf.raw_ops.FakeQuantWithMinMaxVarsGradient(gradients=dy, inputs=x, min=low, max=high)
+
+    given = np.meshgrid([1.0, np.nan, np.inf, -2.0], [0.0, 0.5, 3.0, -3.0, np.nan, np.inf])
+    dy, x = (side.ravel().astype(np.float32) for side in given)
+    run = trivium.compile(trivium.from_tensorflow(tf.function(slopes), dy[:1], x[:1]))
+    for one, at in zip(dy, x, strict=True):
+        got, wanted = run(np.array([one]), np.array([at])), slopes(tf.constant([one]), tf.constant([at]))
+        for mine, theirs in zip(got, wanted, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
