@@ -39,8 +39,9 @@ ATTENTION_TILES = (64, 96), (32, 1)
 MOST_COLUMNS = 64
 """The most features of values beside a tile of more than 32 queries: each thread has all of its sums."""
 
-BUSY, SHORTEST_PART = 128, 256
-"""The number of blocks up to which the depth of tiles is split among several blocks, and the least depth of each."""
+BUSY, LONG, SHORTEST_PART = 128, 2048, 256
+"""The number of blocks up to which the depth of tiles is split among several blocks; the least depth for which that is
+worth another launch, and that of each block."""
 
 WARP_COLUMNS = 32
 """The columns of a tile that are one warp's."""
@@ -68,7 +69,8 @@ def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None
 
 def parts(mark: Contraction, plan: LoopSchedule) -> int:
     """Returns the number of blocks that share a tile: each sums a part of the depth."""
-    return max(1, min(BUSY // launch(plan)[1], math.prod(mark.extents("k")) // SHORTEST_PART))
+    depth = math.prod(mark.extents("k"))
+    return max(1, min(BUSY // launch(plan)[1], depth // SHORTEST_PART)) if depth >= LONG else 1
 
 
 def split(kernel: Kernel, plan: LoopSchedule) -> dict[Loop, LoopSchedule]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import trivium
 from tests.backends.gpu import simulator
 from tests.backends.gpu.test_shared_rows import client, needs_simulator, told_by_ptxas
 from tests.compiler.attention import Case
@@ -63,6 +64,19 @@ def test_masks(client: GpuClient, tile: int, case: Case, monkeypatch: pytest.Mon
 def test_shapes(client: GpuClient, case: Case) -> None:
     given = case.arguments()
     (result,) = compiled(client, case.module()).execute(*given)
+    np.testing.assert_allclose(result, case.expected(*given), rtol=2e-6, atol=4e-6)
+
+
+def test_narrow_factors_are_converted_where_they_are_read(client: GpuClient) -> None:
+    case, text = Case(), Case().text()
+    for name in "qkv":
+        (kind,) = re.findall(rf"%{name}: (tensor<\S*?xf32>)", text)
+        narrow = kind.replace("f32", "bf16")
+        text = text.replace(f"%{name}: {kind}", f"%{name}16: {narrow}")
+        first, brace, rest = text.partition(") -> tensor<1x2x40x36xf32> {")
+        text = f"{first}{brace}\n%{name} = stablehlo.convert %{name}16 : ({narrow}) -> {kind}{rest}"
+    given = [array.astype("bfloat16") for array in case.arguments()]
+    (result,) = compiled(client, trivium.parse(text)).execute(*given)
     np.testing.assert_allclose(result, case.expected(*given), rtol=2e-6, atol=4e-6)
 
 

@@ -25,7 +25,7 @@ from trivium.ir.func import Module
         (64, 64, 64, 0),
         (512, 512, 8, 0),
         (64, 64, 1 << 15, 64),
-        (512, 512, 1024, 64),
+        (512, 512, 2048, 64),
     ],
 )
 def test_there_must_be_enough_tiles(rows: int, columns: int, depth: int, tiled: int) -> None:
