@@ -6,10 +6,11 @@ from __future__ import annotations
 import ctypes
 import time
 
-import llvmlite.binding as llvm
 import llvmlite.ir as ll
 import numpy as np
 
+from trivium.backends.cpu.code import Code
+from trivium.backends.cpu.jit import compile_module
 from trivium.backends.cpu.target import CpuTarget, host
 from trivium.backends.llvm.code import F32, I32, I64, literal
 from trivium.backends.llvm.numbers import Int
@@ -42,10 +43,8 @@ class Peak:
 
     def __init__(self, target: CpuTarget | None = None, rounds: int = 400_000) -> None:
         self.target, self.rounds = target or host(), rounds
-        parsed = llvm.parse_assembly(str(fma_loop(self.target)))
-        self._engine = llvm.create_mcjit_compiler(parsed, self.target.machine())
-        self._engine.finalize_object()
-        self._spin = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(self._engine.get_function_address("spin"))
+        self._code = Code(compile_module(str(fma_loop(self.target)), self.target))
+        self._spin = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(self._code.address("spin"))
 
     def measure(self) -> float:
         begin = time.perf_counter()

@@ -191,7 +191,8 @@ def segment_reduce_backward(
         grad = grad / sizes
     if reduce in ("max", "min"):
         same = (data == output.gather(axis, places)) | data.isnan()
-        grad = grad / total(same.to(data.dtype)).clamp(min=1)
+        # PyTorch's kernels divide gradients among equal elements only where they are positive.
+        grad = torch.where(grad > 0, grad / total(same.to(data.dtype)).clamp(min=1), grad)
         return torch.where(inside & same, grad.gather(axis, places), 0)
     found = torch.where(inside, grad.gather(axis, places), 0)
     if reduce != "prod":

@@ -13,10 +13,10 @@ from trivium.debug.differences import difference
 from trivium.debug.parting import Parting
 from trivium.importers.tensorflow import import_module
 from trivium.importers.tensorflow.graph import (
+    add_function,
     called_functions,
     ends_of,
     function_graph,
-    function_in,
     location_of,
     needed_nodes,
 )
@@ -104,7 +104,7 @@ def _alone(node: tf.Operation, known: Sequence[tf.Tensor | None] = ()) -> Callab
     def run(*operands: tf.Tensor) -> list[tf.Tensor]:
         graph: Any = tf.compat.v1.get_default_graph()
         for name in called_functions(node):
-            graph._add_function_recursive(function_in(node.graph, name))
+            add_function(graph, node.graph, name)
         rest = iter(operands)
         inputs = [next(rest) if x is None else tf.constant(x.numpy()) for x in known] if known else list(operands)
         types = [tensor.dtype for tensor in node.outputs]

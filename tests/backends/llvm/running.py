@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-import llvmlite.binding as llvm
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.target import host
+from trivium.backends.cpu.code import Code as Loaded
+from trivium.backends.cpu.jit import parsed
+from trivium.backends.cpu.target import CpuTarget, host
 from trivium.backends.llvm.code import I64, POINTER, Code
 from trivium.backends.llvm.numbers import Int, Number, i64
+from trivium.backends.llvm.shared_object import link
 
 
 def of_numbers(count: int, emit: Callable[..., Number]) -> Callable[..., int]:
@@ -19,7 +21,7 @@ def of_numbers(count: int, emit: Callable[..., Number]) -> Callable[..., int]:
     function = ll.Function(module, ll.FunctionType(I64, [I64] * count), "test")
     code = Code(ll.IRBuilder(function.append_basic_block("entry")), host())
     code.builder.ret(i64(emit(code, *(Int(code, argument) for argument in function.args))))
-    return _compiled(module, ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * count))
+    return compiled(module, ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * count), host())
 
 
 def of_memory(emit: Callable[[Code, ll.Value], None]) -> Callable[[int], None]:
@@ -29,17 +31,17 @@ def of_memory(emit: Callable[[Code, ll.Value], None]) -> Callable[[int], None]:
     code = Code(ll.IRBuilder(function.append_basic_block("entry")), host())
     emit(code, function.args[0])
     code.builder.ret_void()
-    return _compiled(module, ctypes.CFUNCTYPE(None, ctypes.c_void_p))
+    return compiled(module, ctypes.CFUNCTYPE(None, ctypes.c_void_p), host())
 
 
-def _compiled(module: ll.Module, kind: Callable[[int], Callable]) -> Callable:
-    module.triple = host().triple
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), host().machine())
-    engine.finalize_object()
-    call = kind(engine.get_function_address("test"))
+def compiled(module: ll.Module, kind: Callable[[int], Callable], target: CpuTarget) -> Callable:
+    """Returns the function `test` of a module."""
+    module.triple = target.triple
+    code = Loaded(link(target.machine().emit_object(parsed(str(module)))))
+    call = kind(code.address("test"))
 
     def run(*arguments: int) -> int:
-        assert engine is not None, "the code lives as long as its engine"
+        assert code is not None, "the code lives as long as it is loaded"
         return call(*arguments)
 
     return run

@@ -6,11 +6,11 @@ import ctypes
 from collections.abc import Callable
 from functools import cache
 
-import llvmlite.binding as llvm
 import llvmlite.ir as ll
 import numpy as np
 import pytest
 
+from tests.backends.llvm.running import compiled
 from trivium.backends.cpu.target import emulated, host
 from trivium.backends.llvm.code import I1, I64, POINTER
 from trivium.backends.llvm.key_sort import key_sort
@@ -25,18 +25,14 @@ LENGTHS = [*range(1, 70), *range(70, 700, 23), *(power + d for power in (256, 51
 def sort_of(bits: int, level: str) -> Callable[[np.ndarray, bool], np.ndarray]:
     """Returns a function that sorts a copy of an array, from one piece of memory to another if that is wanted."""
     target, module = emulated(level), ll.Module("test")
-    module.triple = target.triple
     test = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER, POINTER, I64, I1]), "test")
     builder = ll.IRBuilder(test.append_basic_block("entry"))
     builder.call(key_sort(module, bits, target), [*test.args, I1(0)])
     builder.ret_void()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), target.machine())
-    engine.finalize_object()
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_bool)
-    call = kind(engine.get_function_address("test"))
+    call = compiled(module, kind, target)
 
     def run(row: np.ndarray, away: bool) -> np.ndarray:
-        assert engine is not None, "the code lives as long as its engine"
         keys, spare = (np.full(len(row) + 32, 77, row.dtype) for _ in range(2))
         keys[16:-16] = row
         call(keys[16:].ctypes.data, spare[16:].ctypes.data, len(row), away)

@@ -37,6 +37,13 @@ class Small(nn.Module):
         return {"y": y * self.scale + self.offset, "rest": [z + shift, pair[0] * times, None], "row": self.row + 0}
 
 
+class Refused(nn.Module):
+    """A model with an op that has no rule."""
+
+    def forward(self, x):
+        return torch.linalg.ldl_factor_ex(x)[0]
+
+
 ARGUMENTS = (torch.arange(12.0).reshape(4, 3) - 5, [torch.ones(2), torch.zeros(1)])
 KEYWORDS = {"shift": torch.tensor(3.0), "times": 3}
 
