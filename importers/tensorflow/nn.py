@@ -106,17 +106,22 @@ def _positive(ctx: Context, x: Value) -> Value:
 # Their gradients
 
 
+def _where(ctx: Context, inside: Value, gradients: Value) -> Value:
+    """Returns the gradients inside, and zero outside unless they are not finite: TensorFlow's kernels multiply."""
+    return ctx.times(gradients, ctx.convert(inside, gradients.type.element_type))
+
+
 @rule("ReluGrad")
 def relu_grad(ctx: Context, gradients: Value, features: Value) -> Value:
     """ReluGrad(gradients, features) -> backprops"""
-    return ctx.select(_positive(ctx, features), gradients, ctx.constant_like(gradients, 0))
+    return _where(ctx, _positive(ctx, features), gradients)
 
 
 @rule("Relu6Grad")
 def relu6_grad(ctx: Context, gradients: Value, features: Value) -> Value:
     """Relu6Grad(gradients, features) -> backprops"""
     inside = ctx.add(ops.And(_positive(ctx, features), ctx.compare("LT", features, ctx.constant_like(features, 6))))
-    return ctx.select(inside, gradients, ctx.constant_like(gradients, 0))
+    return _where(ctx, inside, gradients)
 
 
 @rule("LeakyReluGrad")

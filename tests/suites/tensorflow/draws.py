@@ -145,7 +145,10 @@ class _Draw:
         if shape is not None:
             return self._numbers(shape, dtype)
         shape = self.shape if self.is_alike else self._one_of([self.shape, self.shape[1:], (), (4,), (1, 4)])
-        return self._numbers(shape, dtype)
+        numbers = self._numbers(shape, dtype)
+        if name == "sorted_inputs" and numbers.ndim:  # NaN has no place in an order
+            return np.sort(np.where(np.isnan(numbers), 0, numbers).astype(numbers.dtype))
+        return numbers
 
     def _numbers(self, shape: tuple[int, ...], dtype: tf.DType) -> np.ndarray:
         kind = dtype.as_numpy_dtype
