@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from trivium.compiler.kernel import may_share
@@ -33,10 +34,15 @@ class Allocation:
         return self.points.bit_length() - 1
 
 
-def assign_buffers(program: Program, alignment: int) -> None:
+def assign_buffers(program: Program, alignment: int, together: Iterable[tuple[int, int, set[Array]]] = ()) -> None:
     """Assigns every array of the program its offset, at a multiple of `alignment` bytes, and drops the copies that
-    thereby become unnecessary."""
+    thereby become unnecessary. `together`: the first and last position of steps that may run at the same time, and the
+    values that they use, which therefore share no bytes."""
     allocations = _allocations(program)
+    for first, last, values in together:
+        during = (1 << (2 * last + 1)) - (1 << (2 * first))
+        for value in values & allocations.keys():
+            allocations[value].points |= during
     _coalesce_copies(program, allocations)
     _reuse_operands(program, allocations)
     _drop_needless_copies(program, allocations)

@@ -22,6 +22,9 @@ from trivium.ir.types import TensorType
 RANDOM_STATE = "trivium.random_state"
 """The custom call, and the function of the host, that return a random state that no other draw uses."""
 
+SEND, RECEIVE = "trivium.send", "trivium.recv"
+"""The custom calls and functions that exchange values with the host of the program, on a channel."""
+
 CHOLESKY, TRIANGULAR_SOLVE = "cholesky", "triangular_solve"
 
 TRANSPOSED = {TransposeMode.NO_TRANSPOSE: "N", TransposeMode.TRANSPOSE: "T", TransposeMode.ADJOINT: "C"}
@@ -48,6 +51,8 @@ def host_function(call: HostCall) -> Function:
         return lambda arrays: [_solved(arrays, **numbers)]
     if call.target in ROUTINES:
         return lambda arrays: evaluate_numbers(call.target, arrays, numbers)
+    if call.target in (SEND, RECEIVE):
+        raise CompileError("the program exchanges values with its host, which only hosts of PJRT's C table can do")
     raise CompileError(f"the host has no function {call.target!r}")
 
 

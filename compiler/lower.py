@@ -13,6 +13,7 @@ from trivium.compiler.lowering.launches import Argument, Temporary
 from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
 from trivium.compiler.memory import require_memory
+from trivium.compiler.ordering import batched, spans
 from trivium.compiler.program import Array, Copy, Input, Launch, Output, Program, Step
 from trivium.compiler.target import Target
 from trivium.ir import ops
@@ -36,7 +37,9 @@ def lower(module: Module, target: Target) -> Program:
         result = lowering.make(value, Output(index), f"result{index}")
         program.outputs.append(result)
         program.steps.append(Copy(lowering.array(value), result))
-    assign_buffers(program, target.alignment)
+    batches = batched(program.steps) if target.batches else [program.steps]
+    program.steps = [step for batch in batches for step in batch]
+    assign_buffers(program, target.alignment, spans(batches) if target.batches else ())
     require_memory(program, program.arena_size)
     return program
 
@@ -74,7 +77,8 @@ class _Lowering(ProgramBuilder):
         arrays: dict[Temporary, Array] = {}
         for kernel, arguments in group.kernels(self.name(kernel_name(group)), self._target):
             bound = tuple(self._argument(argument, arrays) for argument in arguments)
-            self.steps.append(Launch(kernel, bound, group.origins()))
+            whole = group if group.form.writes_parts else None
+            self.steps.append(Launch(kernel, bound, group.computed(), whole))
 
     def _argument(self, argument: Argument, arrays: dict[Temporary, Array]) -> Array:
         if not isinstance(argument, Temporary):

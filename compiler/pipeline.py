@@ -15,14 +15,17 @@ from trivium.compiler.passes.decompose import Decompose
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.hoist import HoistInvariants
 from trivium.compiler.passes.inline import Inline
+from trivium.compiler.passes.kernels import TurnedKernels
 from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.padding import ExplicitPadding
 from trivium.compiler.passes.quantization import ExpandQuantized
+from trivium.compiler.passes.recognize import Recognize
 from trivium.compiler.passes.refine import RefineShapes
 from trivium.compiler.passes.sharding import DropSharding
 from trivium.compiler.passes.tile import Tile
 from trivium.compiler.passes.tokens import EraseTokens
+from trivium.compiler.passes.weight_gradients import WeightGradients
 from trivium.compiler.target import Target
 from trivium.ir.func import Module
 
@@ -34,10 +37,12 @@ PIPELINE = (
     DeadCode(),
     DropSharding(),
     ExpandQuantized(),
+    Recognize(),
     Decompose(),
     CLEAN_UP,
     ChannelsLast(),
     ExplicitPadding(),
+    TurnedKernels(),
     CLEAN_UP,
     HoistInvariants(),
 )
@@ -59,4 +64,6 @@ def optimize(
     """Returns an optimized copy of `module`; the module itself does not change. Without a target, only the passes run
     that are the same for every device."""
     own = () if target is None or target.tiles is None else (Tile(target.tiles), CLEAN_UP)
+    if target is not None and target.layouts is not None:
+        own = (WeightGradients(target.vector_bytes), CLEAN_UP, *own)
     return run_passes(module.clone(), (*PIPELINE, *own), verify=verify, observe=observe)

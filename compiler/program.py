@@ -13,6 +13,7 @@ import numpy as np
 
 from trivium.compiler.collectives import NAMES, CollectiveKind, Groups
 from trivium.compiler.kernel import DType, Kernel, storage_bytes
+from trivium.ir.core import Operation
 from trivium.ir.func import Module
 from trivium.ir.location import Location
 
@@ -71,12 +72,19 @@ class Array:
 class Launch:
     """Runs `kernel` with its params bound to `arguments`, in order. An argument's buffer must hold as many elements of
     the same type as the param's; the shapes may differ. Two arguments may share bytes only if `may_share`
-    (compiler.kernel.sharing) allows it. `origins` are the locations of the ops that this launch computes, in program
-    order: they belong to the launch because launches from different places may share a kernel."""
+    (compiler.kernel.sharing) allows it. `ops` are those of the graph that this launch computes, in program order: they
+    belong to the launch because launches from different places may share a kernel. Launches of one `whole` write
+    different elements of the same results, and read none of these."""
 
     kernel: Kernel
     arguments: tuple[Array, ...]
-    origins: tuple[Location, ...] = ()
+    ops: tuple[Operation, ...] = ()
+    whole: object = None
+
+    @property
+    def origins(self) -> tuple[Location, ...]:
+        """The locations of the ops, each once."""
+        return tuple(dict.fromkeys(op.location for op in self.ops))
 
     @property
     def source(self) -> str:

@@ -49,10 +49,12 @@ class Mapping:
 @dataclass(frozen=True)
 class LoopSchedule:
     """One loop's schedule. `extents` are the loop's extents after merging: a dimension that was merged into a later one
-    has extent 1. A dimension may have several mappings, the outer ones first."""
+    has extent 1. A dimension may have several mappings, the outer ones first. `brief` work is shared only with threads
+    that are awake."""
 
     extents: tuple[int | Register, ...]
     mappings: tuple[Mapping, ...] = ()
+    brief: bool = False
 
     def mapping(self, unit: Unit) -> Mapping | None:
         """Returns the mapping to `unit`, or None."""
@@ -84,7 +86,7 @@ class LoopSchedule:
 
     def __str__(self) -> str:
         extents = "x".join("?" if isinstance(e, Register) else str(e) for e in self.extents)
-        return " ".join([extents, *map(str, self.mappings)])
+        return " ".join([extents, *map(str, self.mappings), *(["brief"] if self.brief else [])])
 
 
 @dataclass(frozen=True, eq=False)

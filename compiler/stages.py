@@ -14,6 +14,9 @@ from trivium.ir.errors import Error
 from trivium.ir.func import Module
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trivium.compiler.kernel import Instruction
     from trivium.compiler.passes.manager import Observer
     from trivium.compiler.program import Program
 
@@ -24,7 +27,7 @@ class CompileOptions:
     `fast_math`: floating-point operations may be contracted and reordered. `traced`: machine code tells the native
     runtime of each launch. `autotune`: schedules are measured, and the fastest ones kept. `deterministic`:
     updates of floats do not depend on the order of a GPU's threads, as those by atomic operations would. `tf32`:
-    products of f32 may round their factors to 10 bits of mantissa."""
+    factors of products of f32 may be rounded to 10 bits. `target`: a kind of processor; empty for the device's own."""
 
     threads: int | None = None
     fast_math: bool = False
@@ -32,6 +35,7 @@ class CompileOptions:
     autotune: bool = False
     deterministic: bool = True
     tf32: bool = False
+    target: str = ""
 
 
 DEFAULT = CompileOptions()
@@ -48,6 +52,8 @@ class Stages:
         self.options = options
         self._observe = observe
         self._structure: bytes | None = None
+        self.lines: Mapping[Instruction, int] | None = None
+        """If set, machine code as text names the line of each instruction of a kernel that it comes from."""
 
     @classmethod
     def of_program(cls, program: Program, target: Target, options: CompileOptions) -> Stages:

@@ -29,6 +29,10 @@ class FusionLimits:
     """The total scratch memory of one iteration of a kernel's parallel nest: the memory that a group of threads shares
     or, on a processor, the memory that stays in the caches of one core."""
 
+    across: int = 0
+    """The maximum number of elements of an array whose rows run across memory, for which one kernel of rows is better
+    than one for the reduction and another one for what uses its results: slower access costs less than a launch."""
+
 
 @dataclass(frozen=True)
 class TileSizes:
@@ -55,9 +59,6 @@ class LayoutCosts:
 
     squares: float
     """Of a transpose: the vector's share of loading, exchanging and storing a square of elements."""
-
-    elements: float
-    """Of weights that are not known when the code is loaded, gathered element by element."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,17 @@ class Target:
     attention: bool = False
     """Whether attention in f32 may be one kernel (`kernel/attention.py`), which the backend has a template for."""
 
+    batches: bool = False
+    """Whether kernels that do not depend on one another can share a launch."""
+
     launch_cost: float
     """The cost of launching a kernel."""
 
     split_cost: float
-    """The least work for which a loop is spread over threads: waking them must be cheap in comparison."""
+    """The least work for which a loop is spread over threads."""
+
+    wake_cost: float = 0.0
+    """The least work that threads are woken for; less is shared with those that are awake."""
 
     piece_cost: float
     """The least work of one thread's piece of a loop."""

@@ -115,7 +115,7 @@ Region = tuple[object, int, int]
 """The memory that contains a value (the arena or an output), and where the value begins and ends there, in bytes."""
 
 
-def _region(value: Array) -> Region | None:
+def region(value: Array) -> Region | None:
     """Returns where a value is in writable memory; None if it takes none of it."""
     match value.storage:
         case Arena(int(offset)) if value.nbytes:
@@ -125,7 +125,7 @@ def _region(value: Array) -> Region | None:
     return None
 
 
-def _overlap(one: Region | None, other: Region | None) -> bool:
+def overlap(one: Region | None, other: Region | None) -> bool:
     return one is not None and other is not None and one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
 
 
@@ -133,13 +133,13 @@ def _verify_sharing(launch: Launch) -> None:
     """Checks that arguments share bytes only where the kernel allows it."""
     kernel, pairs = launch.kernel, list(zip(launch.kernel.params, launch.arguments, strict=True))
     for number, (written, destination) in enumerate(pairs):
-        place = _region(destination)
+        place = region(destination)
         if written.mode == "in" or place is None:
             continue
         for other, (param, source) in enumerate(pairs):
-            if other == number or not _overlap(place, _region(source)):
+            if other == number or not overlap(place, region(source)):
                 continue
-            allowed = param.mode == "in" and written.mode == "out" and place == _region(source)
+            allowed = param.mode == "in" and written.mode == "out" and place == region(source)
             _require(
                 allowed and may_share(kernel, param, written),
                 f"launch of {kernel.name}: {describe(source)} and {describe(destination)} share bytes, "
@@ -151,7 +151,7 @@ def _verify_memory(program: Program) -> None:
     """Checks that values that are alive together do not share bytes, except as arguments of one launch."""
     liveness = Liveness(program)
     for value in liveness.entry:
-        if _region(value) is not None:
+        if region(value) is not None:
             raise CompileError(f"{describe(value)} is read before it is written")
     arguments = {2 * n: step.arguments for n, step in enumerate(walk(program.steps)) if isinstance(step, Launch)}
     for one, other in _shared(liveness.points):
@@ -163,17 +163,17 @@ def _verify_memory(program: Program) -> None:
 def _shared(points: dict[Array, int]) -> Iterator[tuple[Array, Array]]:
     """Yields every pair of values that share bytes at a point where both are alive."""
     spans = [
-        (start, end, value, region)
+        (start, end, value, place)
         for value in points
-        if (region := _region(value)) is not None
+        if (place := region(value)) is not None
         for start, end in _spans(points[value])
     ]
     active: dict[object, list[tuple[int, int, Array, Region]]] = {}
     for span in sorted(spans, key=itemgetter(0)):
-        start, _, value, region = span
-        others = [other for other in active.get(region[0], ()) if other[1] > start]
-        yield from ((value, other[2]) for other in others if _overlap(region, other[3]))
-        active[region[0]] = [*others, span]
+        start, _, value, place = span
+        others = [other for other in active.get(place[0], ()) if other[1] > start]
+        yield from ((value, other[2]) for other in others if overlap(place, other[3]))
+        active[place[0]] = [*others, span]
 
 
 def _spans(points: int) -> Iterator[tuple[int, int]]:

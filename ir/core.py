@@ -172,14 +172,7 @@ class Operation:
     def walk(self) -> Iterator[Operation]:
         """Yields this operation and all operations inside it, outer before inner. The caller may erase an operation
         once it has been yielded, if its regions are no longer needed."""
-        stack: list[Iterator[Operation]] = [iter((self,))]
-        while stack:
-            operation = next(stack[-1], None)
-            if operation is None:
-                stack.pop()
-                continue
-            yield operation
-            stack.extend(iter(block) for region in reversed(operation.regions) for block in reversed(region.blocks))
+        return _walk([iter((self,))])
 
     def clone(self, mapping: dict[Value, Value] | None = None) -> Self:
         """Returns a copy, including regions. `mapping` translates the operands that it contains, and receives the new
@@ -316,9 +309,7 @@ class Region:
 
     def walk(self) -> Iterator[Operation]:
         """Yields all operations inside, outer before inner."""
-        for block in self.blocks:
-            for operation in block:
-                yield from operation.walk()
+        return _walk(_blocks_of([self]))
 
     def free_values(self) -> list[Value]:
         """Returns the values that are used inside and defined outside, each once, in order of first use."""
@@ -347,6 +338,23 @@ class Region:
             for operation in block:
                 copy.append(_clone(operation, mapping))
         return Region(copies)
+
+
+def _walk(stack: list[Iterator[Operation]]) -> Iterator[Operation]:
+    """Yields the operations of the iterators, the last one's first, each before those inside it."""
+    while stack:
+        for operation in stack[-1]:
+            yield operation
+            if operation.regions:
+                stack += _blocks_of(operation.regions)
+                break
+        else:
+            stack.pop()
+
+
+def _blocks_of(regions: Iterable[Region]) -> list[Iterator[Operation]]:
+    """The operations of all blocks; the first block is last."""
+    return [iter(block) for region in regions for block in region.blocks][::-1]
 
 
 def _clone(operation: Operation, mapping: dict[Value, Value]) -> Any:

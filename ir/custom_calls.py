@@ -70,6 +70,8 @@ def _identity(op: CustomCall, *arrays: Datum) -> tuple[Datum, ...]:
     return arrays
 
 
-for _target in ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"):
-    # Annotations of where a value should live: on one device they change nothing.
+_TARGETS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "LayoutConstraint")
+
+for _target in _TARGETS:
+    # Annotations of where a value should live, and in which layout: on one device they change nothing.
     register_custom_call(_target, evaluate=_identity, infer=lambda op: op.operand_types)

@@ -24,27 +24,35 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from trivium.ir.attributes import Attribute
-from trivium.ir.codecs import Codec, codec_of, coerce
+from trivium.ir.codecs import coerce
 from trivium.ir.core import Operation, OpResult, Region, Value
 from trivium.ir.errors import Error, VerificationError
+from trivium.ir.fields import (  # noqa: F401
+    REQUIRED,
+    AttributeField,
+    Field,
+    Operand,
+    Operands,
+    OptionalOperand,
+    Regions,
+    Result,
+    Results,
+    Role,
+    attribute_getter,
+    field_of,
+    group_getter,
+    group_sizes,
+)
 from trivium.ir.location import UNKNOWN, Location
+from trivium.ir.methods import evaluate_caller, static_caller
 from trivium.ir.types import QuantizedType, Type
 
 if TYPE_CHECKING:
     from trivium.ir.func import Symbols
-
-
-class Role(Enum):
-    OPERAND = "operand"
-    REGION = "region"
-    RESULT = "result"
-    ATTRIBUTE = "attribute"
 
 
 class Trait(Enum):
@@ -63,34 +71,8 @@ class Trait(Enum):
 PURE, RECURSIVE_EFFECTS, ELEMENTWISE = Trait.PURE, Trait.RECURSIVE_EFFECTS, Trait.ELEMENTWISE
 EXPRESSED, COMMUTATIVE, TERMINATOR = Trait.EXPRESSED, Trait.COMMUTATIVE, Trait.TERMINATOR
 
-Operand = Annotated[Value, Role.OPERAND, ""]
-OptionalOperand = Annotated[Value | None, Role.OPERAND, "?"]
-Operands = Annotated[tuple[Value, ...], Role.OPERAND, "*"]
-Result = Annotated[Value, Role.RESULT, ""]
-Results = Annotated[tuple[Value, ...], Role.RESULT, "*"]
-Regions = Annotated[tuple[Region, ...], Role.REGION, "*"]
-
-REQUIRED = object()
-
 OPS: dict[str, type[Op]] = {}
 """Every registered op by its full name, `stablehlo.add`."""
-
-
-@dataclass(frozen=True)
-class Field:
-    """One declared field. `arity` is `*` for a list, `?` for an optional field."""
-
-    name: str
-    role: Role
-    arity: str = ""
-    default: object = REQUIRED
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttributeField(Field):
-    """A declared attribute, and how its value is read and written."""
-
-    codec: Codec
 
 
 class Op(Operation):
@@ -253,7 +235,7 @@ def _declare(cls: type[Op]) -> None:
             hints.update(
                 {name: _evaluated(text, names) for name, text in vars(base).get("__annotations__", {}).items()}
             )
-    cls.FIELDS = tuple(_field(cls, name, hint) for name, hint in hints.items())
+    cls.FIELDS = tuple(field_of(cls, name, hint) for name, hint in hints.items())
     cls.OPERANDS, cls.REGIONS, cls.RESULTS = (
         tuple(field for field in cls.FIELDS if field.role is role) for role in (Role.OPERAND, Role.REGION, Role.RESULT)
     )
@@ -261,85 +243,21 @@ def _declare(cls: type[Op]) -> None:
     for fields, source in ((cls.OPERANDS, "_operands"), (cls.REGIONS, "regions"), (cls.RESULTS, "results")):
         for index, field in enumerate(fields):
             if field.name != source:  # the list of all results has that name already
-                setattr(cls, field.name, property(_group_getter(fields, index, source)))
+                setattr(cls, field.name, property(group_getter(fields, index, source)))
     for field in cls.ATTRIBUTES:
-        setattr(cls, field.name, property(_attribute_getter(field.name)))
+        setattr(cls, field.name, property(attribute_getter(field.name)))
     cls.__signature__ = _signature(cls)  # type: ignore[attr-defined]
     for method, slot in (("infer", "INFER"), ("check", "CHECK")):
         if (function := getattr(cls, method, None)) is not None:
-            setattr(cls, slot, staticmethod(_static_caller(cls, method, function)))
+            setattr(cls, slot, staticmethod(static_caller(cls, cls.FIELDS, method, function)))
     if (function := getattr(cls, "check_symbols", None)) is not None:
         cls.CHECK_SYMBOLS = staticmethod(function)
     if (function := getattr(cls, "evaluate", None)) is not None:
-        cls.EVALUATE = staticmethod(_evaluate_caller(cls, function))
+        cls.EVALUATE = staticmethod(evaluate_caller(cls, cls.FIELDS, function))
 
 
 def _evaluated(annotation: object, names: dict[str, object]) -> object:
     return eval(annotation, names) if isinstance(annotation, str) else annotation
-
-
-def _field(cls: type[Op], name: str, hint: object) -> Field:
-    if get_origin(hint) is Annotated and isinstance(get_args(hint)[1], Role):
-        _, role, arity = get_args(hint)
-        return Field(name, role, arity, REQUIRED if role is not Role.RESULT and arity != "?" else None)
-    if hint is Region:
-        return Field(name, Role.REGION)
-    default = vars(cls).get(name, REQUIRED)
-    for base in cls.__mro__[1:]:
-        if default is not REQUIRED:
-            break
-        default = vars(base).get(name, REQUIRED)
-        default = REQUIRED if isinstance(default, property) else default
-    codec = codec_of(hint)
-    if default not in (REQUIRED, None):
-        default = codec.coerce(default)
-    return AttributeField(name, Role.ATTRIBUTE, "", default, codec=codec)
-
-
-def _attribute_getter(name: str) -> Callable[[Operation], object]:
-    return lambda op: op.attributes.get(name)
-
-
-def _group_getter(fields: tuple[Field, ...], index: int, source: str) -> Callable[[Operation], object]:
-    """Returns a function that finds a declared group in the flat list. With at most one list among the fields, the
-    group is a fixed slice."""
-    variadic = [position for position, field in enumerate(fields) if field.arity]
-    arity = fields[index].arity
-    from_end = index - len(fields)
-    if len(variadic) > 1:
-        return _sized_getter(fields, index, source)
-    if not arity:
-        position = index if not variadic or index < variadic[0] else from_end
-        return lambda op: getattr(op, source)[position]
-    end = from_end + 1 or None
-    if arity == "*":
-        return lambda op: getattr(op, source)[index:end]
-    return lambda op: next(iter(getattr(op, source)[index:end]), None)
-
-
-def _sized_getter(fields: tuple[Field, ...], index: int, source: str) -> Callable[[Operation], object]:
-    key = "operands" if source == "_operands" else source
-
-    def get(op: Operation) -> object:
-        items = getattr(op, source)
-        sizes = (op.segments or {}).get(key) or group_sizes(fields, len(items))
-        start = sum(sizes[:index])
-        group = items[start : start + sizes[index]]
-        return group if fields[index].arity == "*" else group[0] if group else None
-
-    return get
-
-
-def group_sizes(fields: tuple[Field, ...], count: int) -> tuple[int, ...]:
-    """Returns the sizes of the groups of `count` values if nothing states them: all lists have the same length."""
-    lists = sum(field.arity == "*" for field in fields)
-    optional = sum(field.arity == "?" for field in fields)
-    fixed = len(fields) - lists - optional
-    if not lists:
-        spare = count - fixed
-        return tuple(1 if not field.arity else int((spare := spare - 1) >= 0) for field in fields)
-    each = max(count - fixed, 0) // lists
-    return tuple({"": 1, "*": each, "?": 0}[field.arity] for field in fields)
 
 
 def _signature(cls: type[Op]) -> inspect.Signature:
@@ -398,79 +316,3 @@ def _flatten(
         flat += group
         sizes.append(len(group))
     return flat, tuple(sizes)
-
-
-# From an op to the arguments of its declared functions
-
-
-def _type_of(value: Value | tuple[Value, ...] | None) -> Type | tuple[Type, ...] | None:
-    if value is None:
-        return None
-    return tuple(item.type for item in value) if isinstance(value, tuple) else value.type
-
-
-def _static_caller(cls: type[Op], method: str, function: Callable[..., object]) -> Callable[[Op], object]:
-    """Returns a function that calls `infer` or `check` with the fields that its parameters name."""
-    getters: list[Callable[[Op], object]] = []
-    for name in inspect.signature(function).parameters:
-        if name == "op":
-            getters.append(lambda op: op)
-            continue
-        field = _named_field(cls, method, name)
-        typed = field.role in (Role.OPERAND, Role.RESULT)
-        getters.append(_typed_getter(attrgetter(name)) if typed else attrgetter(name))
-    return lambda op: function(*[get(op) for get in getters])
-
-
-Getter = Callable[[Op, Sequence[object], Sequence[object], object], object]
-"""Picks one argument of `evaluate` from an op, the values of its operands, its regions as functions, and a context."""
-
-
-def _typed_getter(get: Callable[[Op], Value | tuple[Value, ...] | None]) -> Callable[[Op], object]:
-    return lambda op: _type_of(get(op))
-
-
-def _evaluate_caller(cls: type[Op], function: Callable[..., object]) -> Getter:
-    """Returns a function that calls `evaluate`, with the flat operands and regions grouped as the op declares them."""
-    getters: list[Getter] = []
-    for name in inspect.signature(function).parameters:
-        if name in ("op", "context"):
-            getters.append(_SURROUNDINGS[name])
-            continue
-        field = _named_field(cls, "evaluate", name)
-        getters.append(_runtime_getter(cls, field))
-    return lambda op, operands, regions, context: function(*[get(op, operands, regions, context) for get in getters])
-
-
-_SURROUNDINGS: dict[str, Getter] = {
-    "op": lambda op, operands, regions, context: op,
-    "context": lambda op, operands, regions, context: context,
-}
-
-
-def _runtime_getter(cls: type[Op], field: Field) -> Getter:
-    get = attrgetter(field.name)
-    if field.role is Role.ATTRIBUTE:
-        return lambda op, operands, regions, context: get(op)
-    if field.role is Role.RESULT:
-        return lambda op, operands, regions, context: _type_of(get(op))
-    get = getattr(cls, field.name).fget
-    if field.role is Role.OPERAND:
-        return lambda op, operands, regions, context: get(_Stand(op, tuple(operands), ()))
-    return lambda op, operands, regions, context: get(_Stand(op, (), tuple(regions)))
-
-
-class _Stand:
-    """A stand-in for an op, from which a group getter picks run-time values."""
-
-    __slots__ = ("_operands", "regions", "segments")
-
-    def __init__(self, op: Op, operands: tuple[object, ...], regions: tuple[object, ...]):
-        self._operands, self.regions, self.segments = operands, regions, op.segments
-
-
-def _named_field(cls: type[Op], method: str, name: str) -> Field:
-    for field in cls.FIELDS:
-        if field.name == name:
-            return field
-    raise Error(f"{cls.NAME}: {method} has a parameter {name}, which is not a field of the op")

@@ -116,3 +116,15 @@ class FusedLocation(Location):
 
 
 UNKNOWN = Location()
+
+
+def file_locations(location: Location, most: int = 4) -> list[FileLocation]:
+    """Returns the positions in files that a location consists of, the innermost call first."""
+    found: dict[FileLocation, None] = {}
+    waiting = [location]
+    while waiting and len(found) < most:
+        place = waiting.pop()
+        if isinstance(place, FileLocation):
+            found[place] = None
+        waiting.extend(reversed(place.children))
+    return list(found)

@@ -12,10 +12,18 @@ second result only if that stays true, which prevents cycles without a search.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
-from trivium.compiler.costs import as_cheap_as_loading, free_values, is_addressing, is_kernel_op, is_reduction
+from trivium.compiler.costs import (
+    as_cheap_as_loading,
+    free_values,
+    is_addressing,
+    is_kernel_op,
+    is_marked_contraction,
+    is_reduction,
+)
+from trivium.compiler.fusion.across import reads_across
 from trivium.compiler.fusion.demands import Demand, Opaque
 from trivium.compiler.fusion.forms import Rows, arranges_loops, form_of
 from trivium.compiler.fusion.group import Group
@@ -26,6 +34,8 @@ from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
 
 MOST_MEMBERS = 160
+SMALL = 1 << 12
+"""The number of elements up to which values that only the caller reads are computed last."""
 MOST_DEEP = 40
 """The length of a chain of dependent ops in one kernel. It is limited because elements are computed by recursion."""
 
@@ -59,7 +69,7 @@ class _Fuser:
         self._reductions: dict[object, list[Group]] = {}
 
     def run(self) -> Fusion:
-        operations = list(self._block)
+        operations = _ordered(self._block) if self._target.batches else list(self._block)
         for position in reversed(range(len(operations))):
             self._visit(operations[position], position)
         self._items.sort(key=lambda item: item[0])
@@ -137,7 +147,7 @@ class _Fuser:
         demand = group.sole_demand(op)
         if demand is None or isinstance(demand, Opaque) or not self._accepts(group, op):
             return False
-        return group.form.is_home(op, demand)
+        return group.form.is_home(op, demand, self._target)
 
     def _joins_sibling(self, op: ops.Reduce, before: int) -> bool:
         """Lets a reduction join another one over the same elements if possible, and returns whether it did. They share
@@ -160,7 +170,10 @@ class _Fuser:
         if len(group.members) >= MOST_MEMBERS or max(group.depth.get(r, 0) for r in op.results) >= MOST_DEEP:
             return False
         if is_addressing(op):
-            return True
+            return self._target.layouts is None or not reads_across(group, op)
+        form = group.form
+        if is_marked_contraction(op) and any(form.loops_of(at) != form.space for at in group.outputs.values()):
+            return False
         demand = group.sole_demand(op)
         return demand is not None and group.form.taking(op, demand, group.reads(), self._target) is not None
 
@@ -184,6 +197,22 @@ class _Fuser:
         group.demands.setdefault(value, {})[demand] = None
         group.depth[value] = max(depth, group.depth.get(value, 0))
         self._readers.setdefault(value, {})[group] = None
+
+
+def _ordered(block: Block) -> list[Operation]:
+    """Returns the ops with those last that compute small results from what is there anyway, such as the new statistics
+    of a batch norm: then what they read can be part of a kernel that ends later than they began."""
+    *before, end = block
+    late: dict[Operation, None] = {}
+    for op in reversed(before):
+        small = is_kernel_op(op) and op.is_pure and kernel_rule(op) is None and not arranges_loops(op)
+        if small and all(r.type.size <= SMALL and _is_read_late(r, end, late) for r in op.results):
+            late[op] = None
+    return [*(op for op in before if op not in late), *reversed(late), end]
+
+
+def _is_read_late(value: Value, end: Operation, late: Container[Operation]) -> bool:
+    return all(user is end or user in late for user, _ in value.uses)
 
 
 def _positions(readers: Sequence[Group], needed: int | None) -> list[int]:

@@ -15,7 +15,6 @@ from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.errors import Error
-from trivium.ir.location import Location
 
 
 @dataclass(eq=False)
@@ -40,9 +39,9 @@ class Group:
         """Returns the members in program order: they joined in reverse order."""
         return list(reversed(self.members))
 
-    def origins(self) -> tuple[Location, ...]:
-        """Returns the locations of the members, except constants, which are part of the ops that use them."""
-        return tuple(dict.fromkeys(op.location for op in self.ordered() if not isinstance(op, ops.Constant)))
+    def computed(self) -> tuple[Operation, ...]:
+        """Returns the members in program order, except constants, which are part of the ops that use them."""
+        return tuple(op for op in self.ordered() if not isinstance(op, ops.Constant))
 
     def reads(self) -> int:
         """Returns the number of arrays that the group demands and, as far as is known, does not compute."""

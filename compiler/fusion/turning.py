@@ -1,32 +1,61 @@
-"""How a convolution is computed that has its features last, while its image or its result has them first in memory. Its
-transposes may be part of its kernel, which then has neighbouring positions in its lanes and packs every window; or they
-become kernels of their own, which turn squares of elements in registers."""
+"""How a convolution is computed that has its features last, while its image, result or kernel has them elsewhere in
+memory. Transposes may be part of the convolution's kernel, which then has neighbouring positions in its lanes and
+packs every window, or gathers the elements of weights; or they become kernels of their own, which turn squares of
+elements in registers."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from trivium.compiler.lowering.contraction import conv_windows
+from trivium.compiler.lowering.contraction import conv_windows, operand_order
 from trivium.compiler.target import LayoutCosts, Target
 from trivium.ir import ops
 from trivium.ir.core import Operation
 from trivium.ir.types import F32, F64
 
 
-def is_turned(op: Operation, target: Target) -> bool:
-    """Whether the transposes before and after `op` are kernels of their own, because that costs less."""
-    if target.layouts is None or not isinstance(op, ops.Convolution) or not _has_features_last(op):
-        return False
+@dataclass(frozen=True)
+class Turned:
+    """Which transposes around a contraction are kernels of their own: those of its image and its result, and that of a
+    convolution's kernel."""
+
+    image: bool = False
+    kernel: bool = False
+
+
+def turned(op: Operation, target: Target) -> Turned:
+    """Returns the transposes around `op` that are kernels of their own, because that costs less."""
+    if target.layouts is None or not isinstance(op, ops.Convolution):
+        return Turned()
+    if _is_weight_gradient(op):
+        return Turned(image=True)
+    if not _has_features_last(op):
+        return Turned()
     kind = op.result.type.element_type
     if kind not in (F32, F64) or any(operand.type.element_type is not kind for operand in op.operands):
-        return False
-    return _in_order(op, target, target.layouts) < _as_it_lies(op, target, target.layouts)
+        return Turned()
+    cheaper = _in_order(op, target, target.layouts) < _as_it_lies(op, target, target.layouts)
+    return Turned(set(op.lhs_dilation or ()) <= {1} and cheaper, _is_across(op))
 
 
 def _has_features_last(op: ops.Convolution) -> bool:
     numbers, last = op.dimension_numbers, op.result.type.rank - 1
-    plain = op.feature_group_count == 1 == op.batch_group_count and set(op.lhs_dilation or ()) <= {1}
+    plain = op.feature_group_count == 1 == op.batch_group_count
     return plain and last > 1 and numbers.input_feature_dimension == last == numbers.output_feature_dimension
+
+
+def _is_weight_gradient(op: ops.Convolution) -> bool:
+    """Whether the batch dimension comes last, as the pass of weight gradients has it: in lanes."""
+    numbers, last = op.dimension_numbers, op.result.type.rank - 1
+    return last > 1 and numbers.input_batch_dimension == last == numbers.output_feature_dimension
+
+
+def _is_across(op: ops.Convolution) -> bool:
+    """Whether the kernel is a transpose that has its output features last, of what has them elsewhere."""
+    source, order = operand_order(op.rhs)
+    last = op.dimension_numbers.kernel_output_feature_dimension
+    return last == op.rhs.type.rank - 1 != order[-1] and not isinstance(source.defining_op, ops.Constant)
 
 
 def _as_it_lies(op: ops.Convolution, target: Target, costs: LayoutCosts) -> float:
@@ -41,8 +70,9 @@ def _in_order(op: ops.Convolution, target: Target, costs: LayoutCosts) -> float:
     terms, features, inputs = _extents(op)
     positions, vectors = op.result.type.size // features, _vectors(op, target, features)
     turned = op.lhs.type.size // inputs * _vectors(op, target, inputs) + positions * vectors
-    packed = 0 if isinstance(op.rhs.defining_op, ops.Constant) else terms * vectors
-    return terms * vectors * positions / target.multiply_adds + costs.squares * turned + costs.elements * packed
+    if not isinstance(op.rhs.defining_op, ops.Constant):
+        turned += terms * vectors
+    return terms * vectors * positions / target.multiply_adds + costs.squares * turned
 
 
 def _extents(op: ops.Convolution) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ Python numbers among operands become constants of the other operands' type. Load
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -57,6 +57,8 @@ class KernelBuilder:
         self.name = name
         self.params: list[Buffer] = []
         self.body = Block()
+        self.origins: tuple[Hashable, ...] = ()
+        """Those of the instructions that are added."""
         self._stack = [self.body]
         self._constants: dict[Register, bool | int | float] = {}
         self._positions: dict[expressions.Symbol, Index] = {}
@@ -220,6 +222,15 @@ class KernelBuilder:
         """Copies `block` here with its parameters bound to `arguments`; returns the copies of the values it yields."""
         return clone_into(block, arguments, self._stack[-1])
 
+    @contextmanager
+    def computing(self, *origins: Hashable) -> Iterator[None]:
+        """Adds instructions of other origins."""
+        outer, self.origins = self.origins, origins
+        try:
+            yield
+        finally:
+            self.origins = outer
+
     # Internals
 
     def _loop(
@@ -235,6 +246,7 @@ class KernelBuilder:
         return buffer
 
     def _append(self, instruction: Instruction) -> None:
+        instruction.origins = self.origins
         self._stack[-1].instructions.append(instruction)
 
     @contextmanager

@@ -45,6 +45,11 @@ class _Copier:
         return [self._values.get(value, value) for value in values]
 
     def instruction(self, instruction: Instruction) -> Instruction:
+        copy = self._copy(instruction)
+        copy.origins = instruction.origins
+        return copy
+
+    def _copy(self, instruction: Instruction) -> Instruction:
         match instruction:
             case Constant(literal, result):
                 return Constant(literal, self._fresh(result))

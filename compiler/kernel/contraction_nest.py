@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.contraction import Access, Contraction
@@ -11,13 +11,14 @@ from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Block, Buffer, Loop, Register, walk
 
 
-def contraction_kernel(name: str, params: Sequence[Buffer], contraction: Contraction) -> Kernel:
-    """Returns the kernel of `contraction`: the mark, and the loop nest that defines its meaning."""
+def contraction_kernel(name: str, params: Sequence[Buffer], contraction: Contraction, *origins: Hashable) -> Kernel:
+    """Returns the kernel of `contraction`: the mark, and the loop nest that defines its meaning. `origins` are those of
+    the sum."""
     builder = KernelBuilder(name)
     builder.params.extend(params)
     outputs = [loop.extent for loop in contraction.loops if loop.role != "k"]
     inner = [loop.extent for loop in contraction.loops if loop.role == "k"] or [1]
-    with builder.parallel(*(outputs or [1])) as indices:
+    with builder.parallel(*(outputs or [1])) as indices, builder.computing(*origins):
         zero = builder.constant(0.0, contraction.accumulate)
         with builder.reduction(*inner, inits=[zero], combiner="add") as loop:
             every = [*indices[: len(outputs)], *loop.indices][: len(contraction.loops)]

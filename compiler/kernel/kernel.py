@@ -28,6 +28,12 @@ class Kernel:
     def __str__(self) -> str:
         return printer.print_kernel(self)
 
+    def blocks(self) -> list[Block]:
+        """Returns the program, and the blocks of the marks beside it that are not part of it."""
+        mark = self.contraction
+        beside = (mark.lhs_prologue, mark.rhs_prologue, mark.epilogue) if mark is not None else ()
+        return [self.body, *(block for block in beside if block is not None)]
+
     def verify(self) -> None:
         """Raises CompileError if the kernel is malformed."""
         verifier.verify(self)

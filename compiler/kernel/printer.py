@@ -37,6 +37,12 @@ def print_kernel(kernel: Kernel) -> str:
     return "\n".join(printer.kernel(kernel))
 
 
+def printed(kernel: Kernel) -> tuple[list[str], dict[Instruction, range]]:
+    """Returns the lines of the kernel's text, and the numbers of those of each instruction."""
+    printer = _Printer({buffer: buffer.name for buffer in kernel.params})
+    return list(printer.kernel(kernel)), printer.lines
+
+
 def digest(kernel: Kernel) -> str:
     """Returns a hash of everything except the names."""
     printer = _Printer({buffer: f"p{i}" for i, buffer in enumerate(kernel.params)})
@@ -47,8 +53,16 @@ class _Printer:
     def __init__(self, buffers: dict[Buffer, str]):
         self._buffers = buffers
         self._values: dict[Register, str] = {}
+        self._number = 0
+        self.lines: dict[Instruction, range] = {}
+        """The lines of each instruction that has been printed."""
 
     def kernel(self, kernel: Kernel, named: bool = True) -> Iterator[str]:
+        for line in self._kernel(kernel, named):
+            yield line
+            self._number += 1
+
+    def _kernel(self, kernel: Kernel, named: bool) -> Iterator[str]:
         yield f"kernel @{kernel.name} {{" if named else "kernel {"
         for buffer in kernel.params:
             yield f"  {buffer.mode} {self._declaration(buffer)}"
@@ -80,7 +94,9 @@ class _Printer:
 
     def _block(self, block: Block, indent: str) -> Iterator[str]:
         for instruction in block.instructions:
+            first = self._number
             yield from self._instruction(instruction, indent)
+            self.lines[instruction] = range(first, self._number)
         if block.yields:
             yield f"{indent}yield {self._use(block.yields)}"
 

@@ -5,7 +5,7 @@ instructions; loops, ifs and whiles are instructions that contain blocks."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -66,6 +66,9 @@ class Block:
 
 class Instruction:
     """Base of all instructions: it reads `operands`, defines `results`, and contains `blocks`."""
+
+    origins: tuple[Hashable, ...] = ()
+    """The ops of the graph that it computes a part of, as far as they are known: for people."""
 
     @property
     def operands(self) -> tuple[Register, ...]:

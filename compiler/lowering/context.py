@@ -91,19 +91,22 @@ class LoweringContext:
         self._scopes[-1][value, indices] = scalar
 
     def _compute(self, op: Operation, value: Value, indices: Indices) -> Scalar:
-        kind = type(op)
-        if kind in INDEXING:
-            scalars: Any = self.element(op.operands[0], INDEXING[kind](op, indices))
-        elif kind in ELEMENT:
-            scalars = ELEMENT[kind](self, op, indices)
-        elif kind in SCALAR and not indices:
-            scalars = SCALAR[kind](self, op)
-        else:
-            raise CompileError(f"{op.NAME} cannot be computed inside a kernel", source=op.location.describe() or None)
+        with self.b.computing(op):
+            scalars = self._computed(op, indices)
         scalars = scalars if isinstance(scalars, list) else [scalars]
         for result, scalar in zip(op.results, scalars, strict=True):
             self.know(result, indices, scalar)
         return scalars[value.index]  # type: ignore[attr-defined]
+
+    def _computed(self, op: Operation, indices: Indices) -> Any:
+        kind = type(op)
+        if kind in INDEXING:
+            return self.element(op.operands[0], INDEXING[kind](op, indices))
+        if kind in ELEMENT:
+            return ELEMENT[kind](self, op, indices)
+        if kind in SCALAR and not indices:
+            return SCALAR[kind](self, op)
+        raise CompileError(f"{op.NAME} cannot be computed inside a kernel", source=op.location.describe() or None)
 
     def literal(self, number: Any, element_type: Any) -> Scalar:
         """Returns a constant scalar of an element type."""
@@ -155,7 +158,9 @@ class LoweringContext:
     def store(self, value: Any, indices: Indices, scalar: Scalar, mode: str = "out") -> None:
         """Writes an element of a result of the kernel, or of a temporary."""
         self._written[value] = self._place(value, indices, mode)
-        self.write(*self._written[value], scalar)
+        op = value.defining_op if isinstance(value, Value) else None
+        with self.b.computing(*([op] if op is not None else self.b.origins)):
+            self.write(*self._written[value], scalar)
 
     def is_written(self, value: Value) -> bool:
         """Whether a result of the kernel has been stored."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from trivium.compiler.host import CHOLESKY, RANDOM_STATE, TRANSPOSED, TRIANGULAR_SOLVE
+from trivium.compiler.host import CHOLESKY, RANDOM_STATE, RECEIVE, SEND, TRANSPOSED, TRIANGULAR_SOLVE
 from trivium.compiler.lowering.program_builder import ProgramBuilder
 from trivium.compiler.lowering.rules import step
 from trivium.compiler.program import Array, HostCall, PythonCall
@@ -51,6 +51,9 @@ def custom_call(lowering: ProgramBuilder, op: ops.CustomCall) -> None:
     if op.call_target_name == RANDOM_STATE:
         _call(lowering, op, RANDOM_STATE, {})
         return
+    if op.call_target_name in (SEND, RECEIVE):
+        _exchange(lowering, op)
+        return
     known = CUSTOM_CALLS.get(op.call_target_name)
     if is_target(op.call_target_name) and (known is None or known.native is None or is_call(op)):
         call = read_call(op)
@@ -64,6 +67,16 @@ def custom_call(lowering: ProgramBuilder, op: ops.CustomCall) -> None:
     results = _results(lowering, op)
     arguments = tuple(map(lowering.array, op.inputs))
     lowering.steps.append(PythonCall(op.call_target_name, _as_program(op), arguments, results))
+
+
+def _exchange(lowering: ProgramBuilder, op: ops.CustomCall) -> None:
+    """Sends the operands, or receives the results. The last ones of both are in the place of tokens."""
+    *values, _ = map(lowering.array, op.operands)
+    results = _results(lowering, op)
+    sizes = [value.nbytes for value in (values if op.call_target_name == SEND else results[:-1])]
+    attributes = {"channel": int(str(op.backend_config)), "values": len(sizes)}
+    attributes |= {f"bytes{index}": size for index, size in enumerate(sizes)}
+    lowering.steps.append(HostCall(op.call_target_name, attributes, tuple(values), results))
 
 
 def _results(lowering: ProgramBuilder, op: Op) -> tuple[Array, ...]:

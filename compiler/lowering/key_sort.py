@@ -2,8 +2,8 @@
 the numbers themselves is moved. Each becomes a signed integer of the same order, and afterwards a number again.
 
 A comparator may compare something else than the numbers, but of the same type: JAX's takes -0 for 0, and all NaNs for
-one. Such rows are sorted by vectors if they have no such number, which is seen when the program runs, and by digits
-otherwise."""
+one. Such rows are sorted like this if they have no such number, which is seen when the program runs; otherwise their
+places are sorted."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ SHORTEST = 8
 """Shorter rows are merged."""
 
 Distribute = Callable[[LoweringContext, Sorting, Sequence[Row], Variable], Row]
-"""Sorts a row in scratch by digits, and returns the order."""
+"""Sorts a row in scratch by its keys, and returns the order."""
 
 DistributeInPasses = Callable[[Launches, Sorting, Sequence[Row], Sequence[Variable], Variable, "Temporary | None"], Row]
-"""Sorts the rows in memory for which a flag is set by digits, and returns the order."""
+"""Sorts the rows in memory for which a flag is set by their keys, and returns the order."""
 
 
 def is_possible(sorting: Sorting, target: Target) -> bool:

@@ -14,9 +14,8 @@ from trivium.compiler.lowering.origins import origin_of, text_of
 from trivium.compiler.lowering.scalars import dtype_of, is_pair, parts
 from trivium.compiler.program import Arena, Array, Constant, Copy, Launch, Step
 from trivium.ir import ops
-from trivium.ir.core import Block, Value
+from trivium.ir.core import Block, Operation, Value
 from trivium.ir.errors import CompileError
-from trivium.ir.location import Location
 from trivium.ir.memory import memory_limit, size_text
 from trivium.ir.types import TensorType
 
@@ -80,13 +79,13 @@ class ProgramBuilder(ABC):
         if id(elements) not in self._constants:
             array = self.make(op.result, Arena(), self.name("constant"))
             if elements.is_splat and array.nbytes > LARGEST_STORED_SPLAT:
-                self._fill(array, elements.array[(0,) * elements.array.ndim], op.location)
+                self._fill(array, elements.array[(0,) * elements.array.ndim], op)
             else:
                 array.storage = _stored(elements.array, array.shape, array.dtype)
             self._constants[id(elements)] = array
         return self._constants[id(elements)]
 
-    def _fill(self, array: Array, element: np.ndarray, origin: Location) -> None:
+    def _fill(self, array: Array, element: np.ndarray, op: Operation) -> None:
         """Launches a kernel that fills a temporary with one element, outside of all loops and branches: the rest of the
         program can use it from there on."""
         repeated = array.shape[:-1] if array.is_complex else array.shape
@@ -97,7 +96,7 @@ class ProgramBuilder(ABC):
         with b.parallel(*y.shape) as indices:
             b.store(y, b.load(x, *indices[1:]), *indices)
         assert self.outermost is not None, "a constant is filled before the program begins"
-        self.outermost.append(Launch(b.build(), (source, array), (origin,)))
+        self.outermost.append(Launch(b.build(), (source, array), (op,)))
 
     def name(self, base: str) -> str:
         """Returns `base` with a number that makes it unique."""

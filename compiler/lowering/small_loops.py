@@ -135,7 +135,7 @@ def turns(lowering: ProgramBuilder, loop: SmallLoop) -> Launch:
             frame.yield_(*flat(results), ctx.b.add(count, 1))
         for (value, at), scalar in zip(places, grouped(frame.results[:-1], kinds), strict=True):
             ctx.write(targets[value], at, scalar)
-    return Launch(ctx.b.build(), tuple(lowering.array(value) for value in ctx.arguments), (op.location,))
+    return Launch(ctx.b.build(), tuple(lowering.array(value) for value in ctx.arguments), (op,))
 
 
 Elements = dict[tuple[BlockArgument, Indices], Scalar]

@@ -4,6 +4,7 @@ way to sort it needs: rows in scratch memory, and in memory of the program."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from trivium.compiler.kernel import Register
@@ -105,6 +106,11 @@ def stored(launches: Launches, sorting: Sorting, number: int) -> Argument:
     with launches.kernel(f"_operand{number}") as ctx, ctx.nest(variables):
         ctx.store(stored, indices_of(variables), ctx.element(operand, indices_of(variables)))
     return stored
+
+
+def where(ctx: LoweringContext, flags: Temporary | None, outer: Sequence[Variable]) -> AbstractContextManager[object]:
+    """Opens the branch that is taken for rows whose flag is set."""
+    return ctx.block(ctx.b.if_(ctx.load(flags, indices_of(outer)))) if flags else nullcontext()  # type: ignore[arg-type]
 
 
 def widths(extent: int) -> list[int]:

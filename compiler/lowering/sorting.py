@@ -1,17 +1,16 @@
 """Sorting of the indices of a row's elements, stably; the elements themselves are not moved meanwhile. Rows whose
-comparator compares keys are sorted by the digits of these (`radix`), others by a bottom-up merge sort, with any
-comparator. Rows that fit in scratch memory are sorted in one launch, each separately; long rows in one launch per
-pass, in which the merges of all rows are independent."""
+comparator compares keys are sorted by these, by vectors (`place_sort`) or by digits (`radix`), others by a bottom-up
+merge sort, with any comparator. Rows that fit in scratch memory are sorted in one launch, each separately; long rows in
+one launch per pass, in which the merges of all rows are independent."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from trivium.compiler.kernel import Register
-from trivium.compiler.lowering import key_sort, merging, selection
+from trivium.compiler.lowering import key_sort, merging, place_sort, selection
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, RunTimeIndex, Variable, indices_of, variable
 from trivium.compiler.lowering.launches import Launches, Temporary
@@ -20,7 +19,8 @@ from trivium.compiler.lowering.radix import COUNTS, Order, distribute, key_of, k
 from trivium.compiler.lowering.row import Row
 from trivium.compiler.lowering.rules import kernel
 from trivium.compiler.lowering.scalars import Scalar, dtype_of
-from trivium.compiler.lowering.sorted_rows import Sorting, copied_row, stored, temporary, widths
+from trivium.compiler.lowering.sorted_rows import Sorting, copied_row, stored, temporary, where, widths
+from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.types import I32, I64, Type
 
@@ -68,14 +68,16 @@ def _sort(launches: Launches, sorting: Sorting) -> None:
     limits, (_, outer) = launches.target.fusion, sorting.variables()
     rows = math.prod(v.extent for v in outer)
     by_vectors = key_sort.is_possible(sorting, launches.target)
-    if limits.scratch_bytes < COUNTS and not by_vectors:
+    by_places = place_sort.is_possible(sorting, launches.target)
+    if limits.scratch_bytes < COUNTS and not (by_vectors or by_places):
         sorting = replace(sorting, key=None)
     in_scratch = sorting.scratch_bytes <= limits.scratch_bytes and (rows > 1 or sorting.extent <= limits.serial_row)
     if by_vectors:
         if in_scratch:
-            key_sort.sort_in_scratch(launches, sorting, _distributed)
+            key_sort.sort_in_scratch(launches, sorting, place_sort.sort_in_scratch if by_places else _distributed)
         else:
-            key_sort.sort_in_passes(launches, sorting, _distribute_in_passes)
+            in_order = place_sort.sort_in_passes if by_places else _distribute_in_passes
+            key_sort.sort_in_passes(launches, sorting, in_order)
     elif in_scratch:
         _sort_in_scratch(launches, sorting)
     else:
@@ -86,11 +88,19 @@ def _sort_in_scratch(launches: Launches, sorting: Sorting) -> None:
     variables, outer = sorting.variables()
     with launches.kernel() as ctx, ctx.nest(outer):
         rows = [copied_row(ctx, sorting, operand, variables) for operand in sorting.operands]
-        made = _selected if sorting.is_selection else _distributed if sorting.has_digits else _merged
-        order = made(ctx, sorting, rows, variables[sorting.dimension])
+        order = _way(sorting, launches.target)(ctx, sorting, rows, variables[sorting.dimension])
         first = Variable(sorting.count)
         with ctx.parallel([first]):
             sorting.end(ctx, rows, order, sorting.at(variables, first))
+
+
+def _way(sorting: Sorting, target: Target) -> key_sort.Distribute:
+    """Returns the way to sort a row in scratch."""
+    if sorting.is_selection:
+        return _selected
+    if place_sort.is_possible(sorting, target):
+        return place_sort.sort_in_scratch
+    return _distributed if sorting.has_digits else _merged
 
 
 def _merged(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], along: Variable) -> Row:
@@ -143,7 +153,12 @@ def _sort_in_passes(launches: Launches, sorting: Sorting) -> None:
     before, after = around[: sorting.dimension], around[sorting.dimension :]
     rows = [Row(stored(launches, sorting, n), before, after) for n in range(len(sorting.operands))]
     along = variables[sorting.dimension]
-    order = (_distribute_in_passes if sorting.has_digits else _merge_in_passes)(launches, sorting, rows, outer, along)
+    if place_sort.is_possible(sorting, launches.target):
+        order = place_sort.sort_in_passes(launches, sorting, rows, outer, along)
+    else:
+        order = (_distribute_in_passes if sorting.has_digits else _merge_in_passes)(
+            launches, sorting, rows, outer, along
+        )
     first = Variable(sorting.count)
     with launches.kernel("_end") as ctx, ctx.nest([first if v is along else v for v in variables]):
         sorting.end(ctx, rows, order, sorting.at(variables, first))
@@ -178,18 +193,13 @@ def _distribute_in_passes(
     source, target = (
         Order(temporary(sorting, outer, sorting.key.type), temporary(sorting, outer, I32)) for _ in range(2)
     )
-    with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]), _where(ctx, only, outer):
+    with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]), where(ctx, only, outer):
         _begin_keys(ctx, sorting, rows, source, along)
     for step in passes(sorting.key.bits, sorting.extent):
-        with launches.kernel(f"_digit{step.shift}") as ctx, ctx.nest(outer), _where(ctx, only, outer):
+        with launches.kernel(f"_digit{step.shift}") as ctx, ctx.nest(outer), where(ctx, only, outer):
             distribute(ctx, step, source, target, sorting.extent)
         source, target = target, source
     return source.places
-
-
-def _where(ctx: LoweringContext, flags: Temporary | None, outer: Sequence[Variable]) -> AbstractContextManager[object]:
-    """Opens the branch that is taken for rows whose flag is set."""
-    return ctx.block(ctx.b.if_(ctx.load(flags, indices_of(outer)))) if flags else nullcontext()  # type: ignore[arg-type]
 
 
 def _begin(ctx: LoweringContext, order: Row, along: Variable, kind: Type) -> None:

@@ -43,8 +43,10 @@ def erase_dead(block: Block) -> bool:
 def erase_unnamed(module: Module) -> bool:
     """Erases the private functions that neither `main` nor a public function reaches."""
     functions = module.functions
-    public = [name for name, function in functions.items() if function.sym_visibility != "private"]
-    kept = reached(module, {"main", *public})
+    named = {name for name, function in functions.items() if function.sym_visibility != "private"} | {"main"}
+    if functions.keys() <= named:
+        return False
+    kept = reached(module, named)
     for name, function in functions.items():
         if name not in kept:
             function.erase()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+from trivium.compiler.lowering.contraction import operand_order
 from trivium.compiler.passes.manager import Pass, blocks
 from trivium.ir import ops
 from trivium.ir.builder import Rewriter
@@ -23,8 +24,8 @@ from trivium.ir.func import Module
 from trivium.ir.types import TensorType
 
 LEAST_POSITIONS = 512
-"""The number of positions of the result from which it pays off to pack a convolution's kernel that is only known at run
-time."""
+"""The number of positions of the result from which it pays off to turn a convolution's kernel that is only known at run
+time, and would be read along memory otherwise."""
 
 CHEAP = (ops.Constant, ops.Iota, ops.BroadcastInDim)
 """Ops whose results are computed where they are used, so that transposing them costs nothing."""
@@ -73,8 +74,11 @@ class _Sinking:
             "dimension_numbers": ops.ConvDimensionNumbers(*last, kernel[1], kernel[0], kernel[2:], *last)
         }
         assert numbers.kernel_dimensions == attributes["dimension_numbers"].kernel_dimensions
-        operands = [self._twin(rewriter, op.lhs), op.rhs]
-        self._replace(rewriter, op, operands, attributes)
+        lhs, strides = op.lhs, list(op.window_strides or ())
+        if lhs not in self._twins and _skips_rows(op):
+            lhs = rewriter.add(_every(lhs, strides[:-1]))
+            attributes["window_strides"] = (*(1 for _ in strides[:-1]), strides[-1])
+        self._replace(rewriter, op, [self._twin(rewriter, lhs), op.rhs], attributes)
 
     def _sink(self, op: Operation) -> None:
         """Computes the op on twins, if possible."""
@@ -135,7 +139,31 @@ def _gains(op: ops.Convolution) -> bool:
     if op.batch_group_count != 1 or op.result.type.size == 0 or op.lhs.type.size == 0:
         return False
     shape = op.result.type.static_shape
-    return isinstance(op.rhs.defining_op, ops.Constant) or shape[0] * math.prod(shape[2:]) >= LEAST_POSITIONS
+    many = shape[0] * math.prod(shape[2:]) >= LEAST_POSITIONS
+    return many or isinstance(op.rhs.defining_op, ops.Constant) or not _is_in_rows(op)
+
+
+def _is_in_rows(op: ops.Convolution) -> bool:
+    """Whether what each output feature takes of the kernel is contiguous in memory: if positions are in lanes, that is
+    what is read. It is not in the kernel of a gradient of an image, which is a transpose."""
+    _, order = operand_order(op.rhs)
+    return order[0] == op.dimension_numbers.kernel_output_feature_dimension
+
+
+def _skips_rows(op: ops.Convolution) -> bool:
+    """Whether a convolution, which alone reads its image, reads only some rows of it, each by itself: the others need
+    no transpose."""
+    kernel = {op.rhs.type.shape[d] for d in op.dimension_numbers.kernel_spatial_dimensions}
+    padded = any(amount for side in op.padding or () for amount in side)
+    dilated = any(step > 1 for step in op.lhs_dilation or ())
+    skips = any(step > 1 for step in (op.window_strides or ())[:-1])
+    return skips and kernel == {1} and not padded and not dilated and len(list(op.lhs.users)) == 1
+
+
+def _every(image: Value, strides: Sequence[int]) -> ops.Slice:
+    """Returns one row in as many as `strides` says. Rows stay whole, so that squares of them can be transposed."""
+    shape = image.type.static_shape
+    return ops.Slice(image, (0,) * len(shape), shape, (1, 1, *strides, 1))
 
 
 def _rank_of(value: Value) -> int | None:

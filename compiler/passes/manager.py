@@ -31,19 +31,21 @@ class Pass(ABC):
 
 @dataclass(frozen=True)
 class Repeat(Pass):
-    """Runs its passes again and again until none of them changes the module, at most `limit` times."""
+    """Runs its passes in turn until each has seen the module as it is and left it so; each at most `limit` times."""
 
     passes: tuple[Pass, ...]
     limit: int = 8
     NAME: ClassVar[str] = "clean-up"
 
     def run(self, module: Module) -> bool:
-        changed = False
-        for _ in range(self.limit):
-            # A list, not a generator, because every pass must run.
-            if not any([_run(step, module) for step in self.passes]):
-                return changed
-            changed = True
+        changed, unchanged = False, 0
+        for step in self.passes * self.limit:
+            if _run(step, module):
+                changed, unchanged = True, 0
+                continue
+            unchanged += 1
+            if unchanged == len(self.passes):
+                break
         return changed
 
 
@@ -58,12 +60,17 @@ def _run(step: Pass, module: Module) -> bool:
 def run_passes(
     module: Module, passes: Sequence[Pass], *, verify: bool = False, observe: Observer | None = None
 ) -> Module:
-    """Runs `passes` over `module`, in place, and returns it. An `Error` raised inside names the pass."""
+    """Runs `passes` over `module`, in place, and returns it; a `Repeat` only if the module was changed since it last
+    ran. An `Error` raised inside names the pass."""
     if (told := watcher()) is not None:
         told.began(module)
+    done: Pass | None = None
     for step in passes:
+        if step == done:
+            continue
         try:
-            _run(step, module)
+            changed = _run(step, module)
+            done = step if isinstance(step, Repeat) else None if changed else done
             if verify:
                 module.verify()
         except Error as error:

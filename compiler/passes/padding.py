@@ -56,12 +56,12 @@ def _pad(op: ops.Convolution) -> None:
         low[d], high[d] = before, after
     turned = image.defining_op if isinstance(image.defining_op, ops.Transpose) else None
     if turned is None:
-        padded = _padded(rewriter, image, low, high)
+        padded = with_zeros(rewriter, image, low, high)
     else:
         source = sorted(range(image.type.rank), key=turned.permutation.__getitem__)
         low, high = [low[d] for d in source], [high[d] for d in source]
         padded = rewriter.add(
-            ops.Transpose(_padded(rewriter, turned.operand, low, high), permutation=turned.permutation)
+            ops.Transpose(with_zeros(rewriter, turned.operand, low, high), permutation=turned.permutation)
         )
     attributes = {**op.attributes, "padding": tuple((0, 0) for _ in padding)}
     new = type(op).create([padded, op.rhs], op.result_types, attributes, [], op.extra, op.location, op.segments)
@@ -69,6 +69,7 @@ def _pad(op: ops.Convolution) -> None:
     rewriter.replace(*new.results)
 
 
-def _padded(rewriter: Rewriter, image: Value, low: list[int], high: list[int]) -> Value:
+def with_zeros(rewriter: Rewriter, image: Value, low: list[int], high: list[int]) -> Value:
+    """Returns an image with zeros around it."""
     zero = rewriter.add(ops.Constant(np.zeros((), image.type.dtype)))
     return rewriter.add(ops.Pad(image, zero, low, high, [0] * image.type.rank))

@@ -30,10 +30,12 @@ from trivium.ir.ops import (
     CustomCall,
     ManualComputation,
     PartitionId,
+    Recv,
     ReduceScatter,
     ReplicaId,
     Reshape,
     Reshard,
+    Send,
     ShardingConstraint,
 )
 from trivium.ir.ops import Mesh as MeshOp
@@ -54,7 +56,7 @@ SHARDING, TILES = "sdy.sharding", "mhlo.sharding"
 """The attributes of an argument or a result that say how devices hold it: Shardy's and XLA's."""
 
 _EXCHANGING = (AllGather, AllReduce, AllToAll, CollectiveBroadcast, CollectivePermute, ReduceScatter)
-_ALONE = (ManualComputation, PartitionId, ReplicaId, *_EXCHANGING)
+_ALONE = (ManualComputation, PartitionId, Recv, ReplicaId, Send, *_EXCHANGING)
 """Ops that require that each device runs the program."""
 
 LOCAL_CALLS = ("xla_ffi_partitioned_python_cpu_callback",)

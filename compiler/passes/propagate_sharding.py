@@ -12,6 +12,7 @@ from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.ops import (
     BroadcastInDim,
     Concatenate,
+    CustomCall,
     DotGeneral,
     DynamicSlice,
     DynamicUpdateSlice,
@@ -66,7 +67,7 @@ class _Propagation:
             return self._loop(op)
         if not any(operand in self.parts for operand in op.operands):
             return ()
-        if isinstance(op, OptimizationBarrier):
+        if isinstance(op, OptimizationBarrier) or _states_layout(op):
             return [self._held(value) for value in op.operands]
         columns = self._columns(op)
         if columns is None or not all(isinstance(result.type, TensorType) for result in op.results):
@@ -191,3 +192,7 @@ def shape_of(value: Value) -> tuple[int, ...]:
 
 def _dims(value: Value) -> range:
     return range(value.type.rank)
+
+
+def _states_layout(op: Operation) -> bool:
+    return isinstance(op, CustomCall) and op.call_target_name == "LayoutConstraint"

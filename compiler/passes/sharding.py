@@ -13,7 +13,7 @@ from trivium.ir.func import Module
 from trivium.ir.ops import CustomCall, Reshard, ShardingConstraint
 
 HINTS = PatternSet()
-CALLS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement")
+CALLS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "LayoutConstraint")
 
 
 @HINTS.pattern(ShardingConstraint, Reshard)

@@ -12,8 +12,10 @@ is written generically."""
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trivium.ir.attributes import Enumeration, SymbolRef
@@ -284,14 +286,25 @@ class Line:
     path for it."""
 
     def fits(self, op: Op) -> bool:
-        cls = self.cls
-        if any(f.default is REQUIRED and op.attributes.get(f.name) is None for f in cls.ATTRIBUTES):
+        if op.regions or len(op.operands) not in self._operands or len(op.results) not in self._results:
             return False
-        counts = _count_fits(cls.OPERANDS, len(op.operands)) and _count_fits(cls.RESULTS, len(op.results))
-        return counts and not op.regions and all(piece.fits(op) for piece in self.pieces)
+        given = all([op.attributes.get(name) is not None for name in self._required])
+        return given and all([piece.fits(op) for piece in self.pieces])
+
+    @cached_property
+    def _required(self) -> list[str]:
+        return [field.name for field in self.cls.ATTRIBUTES if field.default is REQUIRED]
+
+    @cached_property
+    def _operands(self) -> range:
+        return _counts(self.cls.OPERANDS)
+
+    @cached_property
+    def _results(self) -> range:
+        return _counts(self.cls.RESULTS)
 
     def print(self, op: Op, printer: Printer) -> str:
-        text = "".join(piece.print(op, printer) for piece in self.pieces)
+        text = "".join([piece.print(op, printer) for piece in self.pieces])
         return f"{text}{printer.optional_dictionary(op, self.shown)} : {self.types.print(op, printer)}".lstrip()
 
     def parse(self, parser: Parser, draft: Draft) -> None:
@@ -302,9 +315,10 @@ class Line:
         self.types.parse(parser, draft)
 
 
-def _count_fits(fields: tuple[Field, ...], count: int) -> bool:
-    least = sum(not f.arity for f in fields)
-    return count >= least if any(f.arity == "*" for f in fields) else least <= count <= len(fields)
+def _counts(fields: tuple[Field, ...]) -> range:
+    """The numbers of values that an op with these fields may have."""
+    least = sum(not field.arity for field in fields)
+    return range(least, sys.maxsize if any(field.arity == "*" for field in fields) else len(fields) + 1)
 
 
 _forms: dict[type[Operation], Form | None] = {}

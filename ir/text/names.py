@@ -71,9 +71,9 @@ def _name_results(op: Operation, names: dict[Value, str], scope: _Scope, generic
     if not op.results:
         return
     hints = [sanitize(value.name_hint) for value in op.results]
-    if not any(hints) and not generic:
+    if not generic and not any(hints):
         hints = _declared_names(op)
-    if len(op.results) > 1 and all(hints) and len(set(hints)) > 1:
+    if len(hints) > 1 and all(hints) and len(set(hints)) > 1:
         names.update((value, f"%{scope.unique(hint)}") for value, hint in zip(op.results, hints, strict=True))
         return
     if hints[0]:

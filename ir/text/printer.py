@@ -102,6 +102,8 @@ class Printer(AttributeWriter):
 
     def optional_dictionary(self, op: Operation, shown: frozenset[str] = frozenset()) -> str:
         """Writes the attributes that a form does not show as ` {...}`, or nothing if there are none."""
+        if not op.attributes and not op.extra:
+            return ""
         entries = {**self._declared(op, shown), **op.extra}
         return f" {self.dictionary(entries)}" if entries else ""
 
@@ -133,6 +135,8 @@ class Printer(AttributeWriter):
         return f"{self._results(op)}{text}{self._location(op.location)}"
 
     def _results(self, op: Operation) -> str:
+        if len(op.results) == 1:
+            return f"{self.value(op.results[0])} = "
         if not op.results:
             return ""
         name, _, number = self.value(op.results[0]).partition("#")
@@ -205,6 +209,8 @@ def _short_name(op: Operation) -> str:
     """Returns the op's name as written in its place: inside functions, the prefix `func.` is omitted."""
     if op.NAME == "builtin.module":
         return "module"
+    if not op.NAME.startswith("func."):
+        return op.NAME
     parent = op.parent_op
     inside = parent is not None and parent.NAME == "func.func"
     return op.NAME.removeprefix("func.") if inside else op.NAME

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,20 @@ class Case:
 
     def module(self) -> Module:
         return trivium.parse(self.text())
+
+    def narrow(self, dtype: str, result: str = "f32") -> Module:
+        """Queries, keys and values are of a narrow type, and converted; and the result, to its own type."""
+        text, out = self.text(), f"tensor<{self.batch}x{self.heads}x{self.queries}x{self.features}xf32>"
+        for name in "qkv":
+            (kind,) = re.findall(rf"%{name}: (tensor<\S*?xf32>)", text)
+            held = kind.replace("f32", dtype)
+            first, brace, rest = text.replace(f"%{name}: {kind}", f"%{name}n: {held}").partition(f") -> {out} {{")
+            text = f"{first}{brace}\n%{name} = stablehlo.convert %{name}n : ({held}) -> {kind}{rest}"
+        if result == "f32":
+            return trivium.parse(text)
+        kept = out.replace("f32", result)
+        last = f"%on = stablehlo.convert %o : ({out}) -> {kept}\nreturn %on : {kept}"
+        return trivium.parse(text.replace(f"-> {out} {{", f"-> {kept} {{").replace(f"return %o : {out}", last))
 
     def arguments(self) -> list[np.ndarray]:
         """Queries, keys and values; and the mask, if it is an argument."""

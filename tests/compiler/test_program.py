@@ -32,7 +32,7 @@ from trivium.compiler.program import (
     walk,
     writes,
 )
-from trivium.ir.location import UNKNOWN, FileLocation
+from trivium.ir.text import parse
 
 
 def value(name: str, storage=None, shape: tuple[int, ...] = (4, 8), dtype: str = "f32") -> Array:
@@ -43,6 +43,15 @@ X, Y, T = value("x", Input(0)), value("y", Output(0)), value("t", Arena(None))
 PREDICATE, INDEX = value("p", Arena(256), (), "i1"), value("i", Input(1), (), "i32")
 C = value("c", Constant(np.zeros((4, 8), np.float32)))
 KERNEL, OTHER = scaled(), scaled("other")
+
+
+PLACED = """
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.abs %x : tensor<f32> loc("model.py":3:1)
+  %1 = stablehlo.negate %0 : tensor<f32> loc(unknown)
+  return %1 : tensor<f32>
+}
+"""
 
 
 def adding() -> Kernel:
@@ -56,10 +65,10 @@ def adding() -> Kernel:
 
 def sample() -> Program:
     """A step of every kind."""
-    location = FileLocation("model.py", 3, 1)
+    here, elsewhere, *_ = parse(PLACED).main.body.block
     loop = While([Launch(OTHER, (C, T))], PREDICATE, [Launch(KERNEL, (T, Y)), Switch(INDEX, [[Copy(Y, T)], []])])
     steps: list[Step] = [
-        Launch(KERNEL, (X, T), (location, UNKNOWN, location)),
+        Launch(KERNEL, (X, T), (here, elsewhere, here)),
         loop,
         HostCall("cholesky", {"batch": 2, "order": 4}, (T,), (Y,)),
         PythonCall("my.call", "module {}", (T, C), (Y,)),

@@ -124,9 +124,15 @@ def convolve(g: Generator, image: Value, layout: tuple[int, int, tuple[int, ...]
 
 
 def _kernel(g: Generator, shape: Sequence[int], element: Type) -> Value:
-    """A constant, on which the layouts of convolutions depend, or any value."""
+    """A constant, on which the layouts of convolutions depend, or any value, or, as in gradients, its transpose."""
     kind = tensor(*shape, of=element)
-    return g.constant(values(g.number(0, 1 << 30), kind)) if g.chance(0.4) else g.of_type(kind)
+    if g.chance(0.4):
+        return g.constant(values(g.number(0, 1 << 30), kind))
+    if g.chance(0.7):
+        return g.of_type(kind)
+    order = [int(d) for d in g.rng.permutation(len(shape))]
+    source = [shape[order.index(d)] for d in range(len(shape))]
+    return g.add(ops.Transpose(g.of_type(tensor(*source, of=element)), permutation=order))
 
 
 def _groups(g: Generator, features: int, batch: int) -> tuple[int, int]:
@@ -144,7 +150,10 @@ def _groups(g: Generator, features: int, batch: int) -> tuple[int, int]:
 def convolution(g: Generator) -> None:
     image = g.value(lambda kind: not is_boolean(kind), rank=2, most=5)
     layout = _layout(g, image.type.rank)
-    result = convolve(g, image, layout)
+    ones = [1 for _ in layout[2]]
+    # Positions each by itself, of which strides skip some.
+    alone = {"sizes": ones, "padding": [[0, 0] for _ in ones], "lhs_dilation": ones} if g.chance(0.15) else {}
+    result = convolve(g, image, layout, **alone)
     epilogue(g, result, layout[1])
 
 
@@ -167,7 +176,11 @@ def branches(g: Generator) -> None:
 
     body, neutral = combiner(g, element)
     padding = everywhere([[s // 2, s - 1 - s // 2] for s in pool], [0, 0])
-    options = {"window_dimensions": everywhere(pool, 1), "window_strides": everywhere(strides, 1), "padding": padding}
+    options: dict[str, Any] = {
+        "window_dimensions": everywhere(pool, 1),
+        "window_strides": everywhere(strides, 1),
+        "padding": padding,
+    }
     (pooled,) = g.add(ops.ReduceWindow([image], [start(g, element, neutral)], body=body, **options))
     padding = [[s // 2, s - 1 - s // 2] for s in size]
     kernel = _kernel(g, (*size, features, features), element)
@@ -203,6 +216,38 @@ def features_first(g: Generator) -> None:
         options = {"groups": 1, "sizes": sizes, "padding": padding, "lhs_dilation": [1] * len(space)}
         image = convolve(g, image, layout, **options)
         epilogue(g, image, 1)
+
+
+def weight_gradient(g: Generator) -> None:
+    """The gradient of a convolution's kernel: the window is the gradient of the result, and features are a batch."""
+    images, element = g.number(1, 2), g.pick((F32, F32, F64))
+    inputs, outputs = int(g.pick((3, 8, 16, 16, 17))), int(g.pick((5, 8, 16, 16, 16)))
+    window, taps = (g.number(12, 24), g.number(24, 30)), [g.number(1, 3), g.number(1, 3)]
+    if images * math.prod(window) * math.prod(taps) * inputs * outputs > 24 * MOST_PRODUCTS:
+        raise Rejected
+    padding, steps = [[g.number(0, 1), g.number(0, 1)] for _ in range(2)], [int(g.pick((1, 1, 2))) for _ in range(2)]
+    sizes = zip(window, taps, steps, padding, strict=True)
+    space = [(size - 1) * step + tap - sum(around) for size, tap, step, around in sizes]
+    batch, feature, places = (1, 0, (2, 3)) if g.chance(0.7) else _layout(g, 4)
+    shape = dict(zip(places, space, strict=True)) | {batch: inputs, feature: images}
+    image = g.argument([shape[d] for d in range(4)], element)
+    if g.chance(0.3):
+        zero, spread = g.constant(np.int8(0), element), [int(d in places) for d in range(4)]
+        image = g.add(ops.Pad(image, zero, spread, spread, [0] * 4))
+        padding = [[low - 1, high - 1] for low, high in padding]
+    gradient = g.of_type(tensor(images, outputs, *window, of=element))
+    result = (1, 0, (2, 3)) if g.chance(0.7) else _layout(g, 4)
+    numbers = ops.ConvDimensionNumbers(batch, feature, places, 0, 1, (2, 3), *result)
+    op = ops.Convolution(
+        image,
+        gradient,
+        padding=padding,
+        rhs_dilation=steps,
+        dimension_numbers=numbers,
+        feature_group_count=1,
+        batch_group_count=1,
+    )
+    epilogue(g, g.add(op), result[1])
 
 
 def along_rows(g: Generator) -> None:
@@ -278,5 +323,6 @@ FAMILIES = (
     *(branches,) * 2,
     *(along_rows,) * 2,
     *(features_first,) * 2,
+    weight_gradient,
     *(attention,) * 2,
 )

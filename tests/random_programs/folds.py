@@ -301,7 +301,20 @@ def transform(g: Generator) -> None:
     g.offer(found, g.add(ops.Slice(g.add(ops.Real(found)), [0, 0], whole, [1, -(-whole[1] // 8)])))
 
 
+def across(g: Generator) -> None:
+    """Sums of each feature of two images, one of which has its features last, and what is computed with them, as in
+    the gradient of a batch norm."""
+    shape, element = (2, g.number(8, 12), 16, g.number(16, 20)), g.pick((F32, F32, F64, I32))
+    image, last = g.argument(shape, element), g.argument((shape[0], *shape[2:], shape[1]), element)
+    both = g.add(ops.Add(image, g.add(ops.Transpose(last, permutation=(0, 3, 1, 2)))))
+    product = g.add(ops.Multiply(both, image)) if g.chance(0.7) else both
+    region = scalar_region(ops.Add, element)
+    (total,) = g.add(ops.Reduce([product], [start(g, element, 0)], (0, 2, 3), region))
+    spread = g.add(ops.BroadcastInDim(total, broadcast_dimensions=(1,), result=both.type))
+    g.offer(total, g.add(ops.Subtract(both, spread)))
+
+
 FAMILIES = (
-    *(reduce,) * 5, argmax, together, wider, softmax, softmax, normalize, *(reduce_window,) * 4, running,
+    *(reduce,) * 5, across, argmax, together, wider, softmax, softmax, normalize, *(reduce_window,) * 4, running,
     select_and_scatter, select_and_scatter, sort, sort, sort_long, transform, transform,
 )  # fmt: skip

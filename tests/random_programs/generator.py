@@ -61,8 +61,10 @@ class Rejected(Exception):
 class Generator:
     """Draws a program. `pool` are the values that ops read; later ones are more likely."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, most_results: int = MOST_RESULTS, largest: int = LARGEST):
         self.seed = seed
+        self.largest = largest
+        self.most_results = most_results
         self.rng = np.random.default_rng(seed)
         self.block = Block()
         self.builder = Builder(self.block)
@@ -132,7 +134,7 @@ class Generator:
         rank = max(least, int(self.pick((0, 1, 2, 2, 3, 3, 4, 4, 5))))
         while True:
             shape = tuple(self.extent() for _ in range(rank))
-            if math.prod(shape) <= LARGEST:
+            if math.prod(shape) <= self.largest:
                 return shape
 
     # Values
@@ -215,7 +217,7 @@ class Generator:
     def add(self, op: Operation) -> Any:
         """Evaluates and inserts an op, and returns its result or results."""
         try:
-            if any(np.prod(kind.static_shape, dtype=float) > 2 * LARGEST for kind in op.result_types):
+            if any(np.prod(kind.static_shape, dtype=float) > 2 * self.largest for kind in op.result_types):
                 raise Rejected
             results = self.tracker.step(op, self.known)
         except BaseException:
@@ -240,7 +242,7 @@ class Generator:
 
     def _finish(self) -> Module:
         unread = [v for v in dict.fromkeys(self.pool) if not v.uses and v not in self.block.arguments]
-        unread = unread[-MOST_RESULTS:] or [self.pool[-1]]
+        unread = unread[-self.most_results :] or [self.pool[-1]]
         others = [v for v in self.pool if v not in unread and v not in self.block.arguments]
         if others and self.chance(0.3):
             unread.append(self.pick(others))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.random_programs import contractions, control, elementwise, folds, movement
+from tests.random_programs import beside, contractions, control, elementwise, folds, movement
 from tests.random_programs.generator import Generator
 from trivium.ir.func import Module
 
@@ -12,6 +12,7 @@ FAMILIES = (
     *elementwise.FAMILIES, *movement.FAMILIES, *folds.FAMILIES, *contractions.FAMILIES * 2, *control.FAMILIES,
 )  # fmt: skip
 LEAST_STEPS, MOST_STEPS = 3, 7
+MOST_BESIDE = 12
 
 
 def random_program(seed: int, steps: int | None = None) -> Module:
@@ -21,3 +22,10 @@ def random_program(seed: int, steps: int | None = None) -> Module:
         steps = generator.number(LEAST_STEPS, MOST_STEPS)
     with np.errstate(all="ignore"):
         return generator.module(FAMILIES, steps)
+
+
+def program_of_neighbours(seed: int) -> Module:
+    """Returns a program whose kernels can share launches."""
+    generator = Generator(seed, MOST_BESIDE, beside.LARGEST)
+    with np.errstate(all="ignore"):
+        return generator.module(beside.FORMS, generator.number(LEAST_STEPS, MOST_BESIDE))

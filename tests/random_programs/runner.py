@@ -35,7 +35,7 @@ POISON = 0xA5
 LITTLE_SCRATCH = 64
 """Bytes: rows of a few elements are sorted in it; longer ones take a launch for each pass."""
 
-SPLITTING = {"split_cost": 60.0, "piece_cost": 2.0}
+SPLITTING = {"split_cost": 60.0, "wake_cost": 60.0, "piece_cost": 2.0}
 """Work is split among threads, however small it is."""
 
 SMALL_TILES = TileSizes(largest=80, tile=64, rows=2)

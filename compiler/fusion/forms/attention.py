@@ -12,6 +12,7 @@ from trivium.compiler.fusion.demands import Demand, Opaque
 from trivium.compiler.fusion.forms.contraction import Contraction
 from trivium.compiler.fusion.forms.form import Form
 from trivium.compiler.fusion.forms.softmax import Factor, Found, find, of_row
+from trivium.compiler.fusion.turning import Turned
 from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, DType, Kernel, Subscript
 from trivium.compiler.kernel import Contraction as Mark
 from trivium.compiler.kernel.attention import Attention as AttentionMark
@@ -144,4 +145,4 @@ def attention_around(op: Operation, space: tuple[Variable, ...], target: Target)
     extents = [math.prod(v.extent for v in loops) for loops in (found.rows, found.features, found.depth)]
     if min(found.key.extent, *extents) < SHORTEST or extents[1] > MOST_FEATURES:
         return None
-    return Attention(space, op, turned=False, found=found)
+    return Attention(space, op, turned=Turned(), found=found)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables
 from trivium.compiler.fusion.forms.form import Form, extended
+from trivium.compiler.fusion.turning import Turned
 from trivium.compiler.kernel import Access, Kernel, Register, contraction_kernel
 from trivium.compiler.kernel import Contraction as Mark
 from trivium.compiler.lowering.context import LoweringContext
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Contraction(Form):
-    """Every sum of `op` is demanded once, in `space`. `turned`: a transpose before it is not part of the kernel."""
+    """Every sum of `op` is demanded once, in `space`; `turned` tells which transposes before it are not part of the
+    kernel."""
 
     op: Operation
-    turned: bool
+    turned: Turned
 
     @property
     def principal(self) -> Operation:
@@ -64,7 +66,7 @@ class Contraction(Form):
             self.store(ctx, group)
         prologues = [prologue(ctx, op, side, accumulate, len(loops.loops)) for side in ("lhs", "rhs")]
         mark = Mark(tuple(loops.loops.values()), *accesses, accumulate, block, *prologues)  # type: ignore[arg-type]
-        return contraction_kernel(ctx.b.name, ctx.b.params, mark)
+        return contraction_kernel(ctx.b.name, ctx.b.params, mark, op)
 
     def _accesses(self, ctx: LoweringContext, loops: Loops) -> list[Access]:
         accesses = []
@@ -75,9 +77,11 @@ class Contraction(Form):
 
     def _sources(self) -> list[tuple[Value, tuple[int, ...]]]:
         """Returns the tensors that the kernel reads, each with the operand's dimensions in their order."""
-        lhs, rhs = self.op.operands
-        image = (lhs, tuple(range(lhs.type.rank))) if self.turned else operand_order(lhs)
-        return [image, operand_order(rhs)]
+        apart = self.turned.image, self.turned.kernel
+        return [
+            (operand, tuple(range(operand.type.rank))) if is_apart else operand_order(operand)
+            for operand, is_apart in zip(self.op.operands, apart, strict=True)
+        ]
 
 
 def loops_of_sums(

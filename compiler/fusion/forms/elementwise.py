@@ -12,12 +12,12 @@ from trivium.compiler.fusion.forms.attention import attention_around
 from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form, demanded
 from trivium.compiler.fusion.forms.rows import Rows
-from trivium.compiler.fusion.turning import is_turned
+from trivium.compiler.fusion.turning import turned
 from trivium.compiler.lowering.index import Indices, Variable, fresh
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.target import Target
 from trivium.ir import ops
-from trivium.ir.core import Operation
+from trivium.ir.core import Operation, Value
 
 if TYPE_CHECKING:
     from trivium.compiler.fusion.group import Group
@@ -30,9 +30,9 @@ class Elementwise(Form):
         if is_reduction(op):
             variables = None if isinstance(demand, Opaque) else plain_variables(demand)
             return None if variables is None else self._rows(op, variables, target)
-        turned = is_turned(op, target)
-        loops = loops_of_sums(op, demand, self.space, turned)
-        return None if loops is None else attention_around(op, loops, target) or Contraction(loops, op, turned)
+        apart = turned(op, target)
+        loops = loops_of_sums(op, demand, self.space, apart.image)
+        return None if loops is None else attention_around(op, loops, target) or Contraction(loops, op, apart)
 
     def _rows(self, op: ops.Reduce, points: Sequence[Variable], target: Target) -> Rows | None:
         shape = op.inputs[0].type.shape
@@ -44,17 +44,17 @@ class Elementwise(Form):
             return Rows(self.space, self.space, tuple(fresh(reduced)))
         if not points and math.prod(reduced) > target.fusion.serial_row:
             return None
-        if not reduces_over(op, rest):
+        if not reduces_over(op, rest, target):
             return None
         return Rows(self.space, tuple(v for v in self.space if v in points), tuple(rest))
 
     def affords(self, op: Operation, demand: Indices, target: Target) -> bool:
         used, _ = demanded(op, demand)
-        if self.misses_loops(used) and not takes_loop_or_branch(op) and self._follows_reduction(op, demand):
+        if self.misses_loops(used) and not takes_loop_or_branch(op) and self._follows_reduction(op, demand, target):
             return True
         return super().affords(op, demand, target)
 
-    def _follows_reduction(self, op: Operation, demand: Indices) -> bool:
+    def _follows_reduction(self, op: Operation, demand: Indices, target: Target) -> bool:
         """Whether the op is computed from a reduction over the loops that its demand does not depend on. These loops
         then become a row, for which the op is computed once."""
         points = plain_variables(demand)
@@ -66,25 +66,34 @@ class Elementwise(Form):
             seen += 1
             for operand in pending.pop().operands:
                 source = operand.defining_op
-                if is_reduction(source) and reduces_over(source, rest):
+                if is_reduction(source) and reduces_over(source, rest, target):
                     return True
                 if source is not None and operand.type.size == op.results[0].type.size:
                     pending.append(source)
         return False
 
-    def is_home(self, op: Operation, demand: Indices) -> bool:
+    def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
         if is_reduction(op):  # which will itself determine the points
             return same_extents(plain_variables(demand) or (), op.results[0].type.shape)
-        return super().is_home(op, demand)
+        if target.fusion.across and self._follows_reduction(op, demand, target):
+            return same_extents(plain_variables(demand) or (), op.results[0].type.shape)
+        return super().is_home(op, demand, target)
 
     def build(self, launches: Launches, group: Group) -> None:
-        with launches.kernel() as ctx, ctx.nest(self.space):
-            for value, indices in group.outputs.items():
-                ctx.store(value, indices, ctx.element(value, indices))
+        """Emits one kernel; and others for values of points, if the reduction that they follow has not joined."""
+        outputs: dict[tuple[Variable, ...], list[tuple[Value, Indices]]] = {}
+        for value, indices in group.outputs.items():
+            outputs.setdefault(self.loops_of(indices), []).append((value, indices))
+        for number, (nest, stored) in enumerate(outputs.items()):
+            with launches.kernel(f"_points{number}" if number else "") as ctx, ctx.nest(nest):
+                for value, indices in stored:
+                    ctx.store(value, indices, ctx.element(value, indices))
 
 
-def reduces_over(op: ops.Reduce, row: Sequence[Variable]) -> bool:
-    """Whether a reduction can run over a row of these variables, which are contiguous in its operands."""
+def reduces_over(op: ops.Reduce, row: Sequence[Variable], target: Target) -> bool:
+    """Whether a reduction can run over a row of these variables, which are contiguous in its operands, or not too
+    many."""
     shape = op.inputs[0].type.shape
     contiguous = shape[-1:] == (1,) or len(shape) - 1 in op.dimensions
-    return contiguous and same_extents(row, [shape[d] for d in sorted(op.dimensions)])
+    near = contiguous or op.inputs[0].type.size <= target.fusion.across
+    return near and same_extents(row, [shape[d] for d in sorted(op.dimensions)])

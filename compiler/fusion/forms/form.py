@@ -32,6 +32,11 @@ class Form(ABC):
         """The op that the kernel is named after, if the form has one."""
         return None
 
+    @property
+    def writes_parts(self) -> bool:
+        """Whether each of several kernels writes elements that no other one reads or writes."""
+        return False
+
     # What it accepts
 
     def includes(self, op: Operation) -> bool:
@@ -66,10 +71,15 @@ class Form(ABC):
         """Whether a demand that depends on these variables is the same in all iterations of another loop."""
         return bool(used) and used != extended(self.space)
 
-    def is_home(self, op: Operation, demand: Indices) -> bool:
+    def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
         """Whether the kernel computes every element of the op's results exactly once, so that it can also store
         them."""
         return covers(demand, self.space, op.results[0].type.shape)
+
+    def loops_of(self, indices: Indices) -> tuple[Variable, ...]:
+        """Returns the loops over the elements of an output: all, unless it is one value for each of some points."""
+        used = {v for index in indices for v in index.variables()}
+        return self.space if used == extended(self.space) else tuple(v for v in self.space if v in used)
 
     # What it reads
 

@@ -11,7 +11,7 @@ from trivium.compiler.costs import is_marked_contraction
 from trivium.compiler.fusion.demands import Demand
 from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form
-from trivium.compiler.fusion.turning import is_turned
+from trivium.compiler.fusion.turning import turned
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, fresh, indices_of
 from trivium.compiler.lowering.launches import Launches
@@ -30,7 +30,11 @@ class Pieces(Form):
 
     op: ops.Concatenate
 
-    def is_home(self, op: Operation, demand: Indices) -> bool:
+    @property
+    def writes_parts(self) -> bool:
+        return True
+
+    def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
         return False
 
     def build(self, launches: Launches, group: Group) -> None:
@@ -52,12 +56,22 @@ class Padded(Form):
 
     op: ops.Pad
 
+    @property
+    def writes_parts(self) -> bool:
+        return not self._pads_everywhere
+
+    @property
+    def _pads_everywhere(self) -> bool:
+        """Whether the padding is written to all elements first, because there is much of it."""
+        shape, inner = self.op.result.type.shape, self.op.operand.type.shape
+        return math.prod(shape) >= 2 * math.prod(inner) or any(self.op.interior_padding)
+
     def around(self, op: Operation, demand: Demand, target: Target) -> Form | None:
         if not is_marked_contraction(op):
             return None
-        turned = is_turned(op, target)
-        loops = loops_of_sums(op, demand, self.space, turned)
-        return None if loops is None else PaddedContraction(loops, op, turned, self)
+        apart = turned(op, target)
+        loops = loops_of_sums(op, demand, self.space, apart.image)
+        return None if loops is None else PaddedContraction(loops, op, apart, self)
 
     def first_demand(self) -> Indices:
         """Returns where the operand's elements are in the result."""
@@ -84,9 +98,9 @@ class Padded(Form):
             ctx.store(value, indices, ctx.element(value, indices))
 
     def padding(self, launches: Launches) -> None:
-        """Emits what writes the padding: at both ends of each dimension or, if there is much of it, everywhere."""
+        """Emits what writes the padding: at both ends of each dimension, or everywhere."""
         shape, inner = self.op.result.type.shape, self.op.operand.type.shape
-        if math.prod(shape) >= 2 * math.prod(inner) or any(self.op.interior_padding):
+        if self._pads_everywhere:
             self._fill(launches, "_padding", [(0, extent) for extent in shape])
             return
         inside = list(zip(self.op.edge_padding_low, inner, strict=True))
@@ -109,6 +123,10 @@ class PaddedContraction(Contraction):
     """A contraction whose epilogue computes the operand of a pad."""
 
     pad: Padded
+
+    @property
+    def writes_parts(self) -> bool:
+        return self.pad.writes_parts
 
     def build(self, launches: Launches, group: Group) -> None:
         self.pad.padding(launches)

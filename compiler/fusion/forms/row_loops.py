@@ -59,7 +59,8 @@ class RowLoops:
         demands = [(op, at) for op in reductions if is_known(at := self._group.sole_demand(op))]
         together = [(op, at) for op, at in demands if commutes(op.body)]
         if len(together) > 1:
-            reduce_together(self._ctx, together)
+            with self._ctx.b.computing(*(op for op, _ in together)):
+                reduce_together(self._ctx, together)
         for op, at in demands:
             if len(together) < 2 or (op, at) not in together:
                 self._ctx.element(op.results[0], at)

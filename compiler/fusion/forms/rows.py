@@ -44,10 +44,11 @@ class Rows(Form):
     def misses_loops(self, used: set[Variable]) -> bool:
         return used not in (extended(self.space), extended((*self.points, *self.row)))
 
-    def is_home(self, op: Operation, demand: Indices) -> bool:
-        if is_reduction(op):
-            return covers(demand, self.points, op.results[0].type.shape)
-        return super().is_home(op, demand)
+    def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
+        of_points = is_reduction(op) or target.fusion.across > 0
+        if of_points and covers(demand, self.points, op.results[0].type.shape):
+            return True
+        return super().is_home(op, demand, target)
 
     def reads(self, op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
         if not is_reduction(op) or isinstance(demand, Opaque):

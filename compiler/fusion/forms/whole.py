@@ -12,6 +12,7 @@ from trivium.compiler.fusion.forms.form import Form
 from trivium.compiler.lowering import kernel_rule, updated_in_place
 from trivium.compiler.lowering.index import Indices
 from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.target import Target
 from trivium.ir.core import Operation, Value
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Whole(Form):
     def principal(self) -> Operation:
         return self.op
 
-    def is_home(self, op: Operation, demand: Indices) -> bool:
+    def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
         return False
 
     def buffers(self, op: Operation) -> Sequence[Value]:

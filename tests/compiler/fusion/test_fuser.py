@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
 from tests.compiler.targets import TARGET
 from tests.random_programs.generator import scalar_region
+from trivium.compiler.interpreter import interpret
 from trivium.compiler.lower import lower
 from trivium.compiler.program import Launch, Program, walk
 from trivium.ir import ops
 from trivium.ir.builder import Builder, region
 from trivium.ir.core import Value
+from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
 from trivium.ir.types import tensor
 
@@ -72,6 +76,45 @@ def test_constants_of_a_long_formula_are_no_reads():
 
     x = some(4, 5) / 10 - 1
     assert len(launches(expect_same(program_of([tensor(4, 5)], program), [x]))) == 1
+
+
+def test_a_batch_norm_and_its_statistics_are_one_kernel():
+    """Where launches cost much: though features come last, and although means are results and become new ones."""
+
+    def program(b: Builder, x: Value, means: Value) -> list[Value]:
+        mean = b.add(ops.Divide(fold(b, x, ops.Add, 0, [0]), spread(b, number(b, 1000), means, [])))
+        new = b.add(ops.Add(means, mean))
+        centred = b.add(ops.Subtract(x, spread(b, mean, x, [1])))
+        variance = fold(b, b.add(ops.Multiply(centred, centred)), ops.Add, 0, [0])
+        return [b.add(ops.Multiply(centred, spread(b, variance, x, [1]))), new, mean]
+
+    module, arguments = program_of([tensor(1000, 6), tensor(6)], program), [some(1000, 6), some(6, seed=1)]
+    across = replace(TARGET, batches=True, fusion=replace(TARGET.fusion, across=6000))
+    names = launches(lower(module, across))
+    assert names == ["fused_reduce_divide_subtract_multiply", "add"]
+    assert len(launches(lower(module, TARGET))) == 3
+    compiled = interpret(lower(module, across), *arguments)
+    for result, expected in zip(compiled, evaluate(module, *arguments), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_follows_a_reduction_that_runs_before_has_a_kernel_of_its_own():
+    """The sums are sorted before the products are computed, so that these are not one kernel with the sums. What is one
+    value for each column is then not stored for each element."""
+
+    def program(b: Builder, x: Value) -> list[Value]:
+        total = fold(b, x, ops.Add, 0, [0])
+        less = region([tensor()] * 2, lambda b, x, y: b.add(ops.Compare(x, y, LESS)))
+        (ordered,) = b.add(ops.Sort([total], dimension=0, is_stable=True, comparator=less))
+        factor = b.add(ops.Tanh(total))
+        return [b.add(ops.Multiply(x, spread(b, factor, x, [1]))), factor, ordered]
+
+    module, x = program_of([tensor(1000, 6)], program), some(1000, 6)
+    across = replace(TARGET, fusion=replace(TARGET.fusion, across=6000))
+    lowered = lower(module, across)
+    assert launches(lowered)[-2:] == ["fused_tanh_multiply", "fused_tanh_multiply_0_points"]
+    for result, expected in zip(interpret(lowered, x), evaluate(module, x), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_chain_of_elementwise_ops_is_one_kernel():

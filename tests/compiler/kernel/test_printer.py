@@ -6,7 +6,9 @@ from tests.compiler.kernel.kernels import matmul, scaled
 from trivium.compiler.kernel import (
     KernelBuilder,
     expression,
+    walk,
 )
+from trivium.compiler.kernel.printer import printed
 
 
 def test_text() -> None:
@@ -84,3 +86,13 @@ def test_nested_blocks_are_indented() -> None:
         "      %4 = 2.0 : f32",
         "      yield %4",
     ]
+
+
+def test_instructions_have_lines() -> None:
+    kernel = matmul()
+    lines, places = printed(kernel)
+    assert lines == str(kernel).splitlines()
+    assert set(places) == {instruction for block in kernel.blocks() for instruction in walk(block)}
+    for instruction, place in places.items():
+        assert ("{" in lines[place.start]) == (len(place) > 1) == bool(instruction.blocks)
+        assert all(place.start < places[inner].start < place.stop for b in instruction.blocks for inner in walk(b))

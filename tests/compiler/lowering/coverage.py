@@ -35,10 +35,12 @@ OF_CONSTANTS = {ops.DynamicConv, ops.DynamicGather, ops.DynamicPad, ops.RealDyna
 """Ops that are compiled only if their sizes are constants, which those of a record are not."""
 
 SEVERAL_DEVICES = "a compiled program runs on one device, and meets no other"
-HOST_QUEUES = "a compiled program has no channels and queues yet, nor tokens that order them"
+QUEUES = "a compiled program has no queues"
+HOST = "a run here has no host to exchange values with"
+TOKENS = "a token is no result of a compiled program"
 
 GAPS = {
-    "stablehlo.after_all": HOST_QUEUES,
+    "stablehlo.after_all": TOKENS,
     "stablehlo.all_gather": SEVERAL_DEVICES,
     "stablehlo.all_reduce": SEVERAL_DEVICES,
     "stablehlo.all_to_all": SEVERAL_DEVICES,
@@ -47,17 +49,17 @@ GAPS = {
     "stablehlo.collective_broadcast": SEVERAL_DEVICES,
     "stablehlo.collective_permute": SEVERAL_DEVICES,
     "stablehlo.collective_reduce": SEVERAL_DEVICES,
-    "stablehlo.create_token": HOST_QUEUES,
+    "stablehlo.create_token": TOKENS,
     "stablehlo.cross-replica-sum": SEVERAL_DEVICES,
-    "stablehlo.infeed": HOST_QUEUES,
-    "stablehlo.outfeed": HOST_QUEUES,
+    "stablehlo.infeed": QUEUES,
+    "stablehlo.outfeed": QUEUES,
     "stablehlo.partition_id": SEVERAL_DEVICES,
-    "stablehlo.recv": HOST_QUEUES,
+    "stablehlo.recv": HOST,
     "stablehlo.reduce_scatter": SEVERAL_DEVICES,
     "stablehlo.replica_id": SEVERAL_DEVICES,
-    "stablehlo.send": HOST_QUEUES,
+    "stablehlo.send": HOST,
 }
-"""Ops that cannot be compiled, and why."""
+"""Ops whose records cannot be compiled and run by themselves, and why."""
 
 RECORDS = [record for record in collect() if record.op.NAME not in GAPS]
 COMPILED = [record for record in RECORDS if record.op not in OF_CONSTANTS]

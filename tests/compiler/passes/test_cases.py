@@ -16,10 +16,12 @@ from trivium.compiler.passes.dce import DeadCode
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.hoist import HoistInvariants
 from trivium.compiler.passes.inline import Inline
+from trivium.compiler.passes.kernels import TurnedKernels
 from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import run_passes
 from trivium.compiler.passes.padding import ExplicitPadding
 from trivium.compiler.passes.tokens import EraseTokens
+from trivium.compiler.passes.weight_gradients import WeightGradients
 from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
 
@@ -35,6 +37,8 @@ PASSES = {
         HoistInvariants(),
         FoldConstants(),
         Inline(),
+        TurnedKernels(),
+        WeightGradients(vector_bytes=16),
     )
 }
 

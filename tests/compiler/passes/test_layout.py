@@ -231,6 +231,18 @@ def test_which_convolutions_gain(shape: tuple[int, ...], options: dict, changed:
     laid_out(module, *map(given, types))
 
 
+def test_a_kernel_that_does_not_lie_in_rows_gains_at_few_positions() -> None:
+    """As in the gradient of an image, whose kernel has its features swapped."""
+
+    def gradient(b: Builder, x: Value, kernel: Value) -> Value:
+        return convolve(b, x, b.add(ops.Transpose(kernel, permutation=(1, 0, 2))))
+
+    types = [tensor(1, 3, 5, of=I32), tensor(3, 4, 2, of=I32)]
+    module = program_of(types, gradient)
+    assert ChannelsLast().run(module.clone())
+    laid_out(module, *map(given, types))
+
+
 def test_nothing_changes_without_convolutions() -> None:
     module = program_of([KIND], lambda b, x: b.add(ops.Negate(x)))
     assert not ChannelsLast().run(module)

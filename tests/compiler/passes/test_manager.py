@@ -5,10 +5,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.compiler.targets import TARGET
+from tests.random_programs.programs import random_program
+from trivium.compiler.passes import manager
 from trivium.compiler.passes.canonicalize import Canonicalize
 from trivium.compiler.passes.dce import DeadCode
 from trivium.compiler.passes.manager import Pass, Repeat, run_passes
 from trivium.compiler.passes.watch import watched_by, watcher
+from trivium.compiler.pipeline import optimize
 from trivium.ir.core import Operation
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
@@ -70,3 +74,33 @@ def test_nobody_is_told_afterwards() -> None:
 def test_an_error_names_the_pass() -> None:
     with pytest.raises(Error, match="while: pass fails"):
         run_passes(parse(TEXT), (Fails(),))
+
+
+class Counts(Pass):
+    NAME = "counts"
+    runs = 0
+
+    def run(self, module: Module) -> bool:
+        self.runs += 1
+        return False
+
+
+def test_a_repetition_runs_again_only_after_a_change() -> None:
+    counts = Counts()
+    clean_up = Repeat((counts,))
+    run_passes(parse(TEXT), (clean_up, counts, clean_up, DeadCode(), clean_up))
+    assert counts.runs == 3
+
+
+@pytest.mark.parametrize("seed", range(9_700_000, 9_700_040))
+def test_passes_that_say_they_changed_nothing_did_not(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = manager._run
+
+    def honest(step: Pass, module: Module) -> bool:
+        before = str(module)
+        changed = run(step, module)
+        assert changed or str(module) == before, step.NAME
+        return changed
+
+    monkeypatch.setattr(manager, "_run", honest)
+    assert optimize(random_program(seed), TARGET).main

@@ -51,6 +51,11 @@ CASES = {
         (2, 8, 3),
     ),
     "reversed": ("%y = stablehlo.reverse %x, dims = [0] : tensor<4x6xf32>", "4x6", (2, 3)),
+    "in a layout": (
+        "%y = stablehlo.custom_call @LayoutConstraint(%x) : (tensor<4x6xf32>) -> tensor<4x6xf32>",
+        "4x6",
+        (2, 3),
+    ),
     "regrouped": ("%y = stablehlo.reshape %x : (tensor<4x6xf32>) -> tensor<24xf32>", "24", (24,)),
     "product": (
         "%y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : "

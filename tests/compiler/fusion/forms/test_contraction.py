@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.compiler.fusion.forms.members import ops_of, space_of
 from trivium.compiler.fusion.forms.contraction import Contraction
+from trivium.compiler.fusion.turning import Turned
 from trivium.compiler.lowering.index import indices_of
 from trivium.ir import ops
 from trivium.ir.types import tensor
@@ -21,7 +22,7 @@ def members() -> dict:
 
 OPS = members()
 SPACE = space_of(4, 6)
-FORM = Contraction(SPACE, OPS["dot"], False)
+FORM = Contraction(SPACE, OPS["dot"], Turned())
 
 
 def test_operands_are_read_from_memory_without_their_transposes() -> None:

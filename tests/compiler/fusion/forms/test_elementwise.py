@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.compiler.fusion.forms.members import ops_of, space_of
@@ -35,6 +37,9 @@ def members() -> dict:
 
 OPS = members()
 
+ACROSS = replace(TARGET, fusion=replace(TARGET.fusion, across=24))
+"""A device on which rows may run across memory."""
+
 
 def test_a_reduction_of_its_loops_makes_rows() -> None:
     i, j = space_of(4, 6)
@@ -54,6 +59,25 @@ def test_a_reduction_that_all_loops_demand_has_a_row_of_its_own() -> None:
 def test_reductions_along_what_is_not_contiguous_stay_outside() -> None:
     i, j = space_of(4, 6)
     assert Elementwise((i, j)).around(OPS["of columns"], indices_of([j]), TARGET) is None
+
+
+def test_unless_a_launch_costs_more() -> None:
+    i, j = space_of(4, 6)
+    form = Elementwise((i, j)).around(OPS["of columns"], indices_of([j]), ACROSS)
+    assert isinstance(form, Rows)
+    assert (form.points, form.row) == ((j,), (i,))
+    less = replace(ACROSS, fusion=replace(ACROSS.fusion, across=23))
+    assert Elementwise((i, j)).around(OPS["of columns"], indices_of([j]), less) is None
+
+
+def test_what_follows_a_reduction_is_stored_for_each_point() -> None:
+    i, j = space_of(4, 6)
+    form = Elementwise((i, j))
+    assert form.is_home(OPS["tanh of sum"], indices_of([i]), ACROSS)
+    assert not form.is_home(OPS["tanh of sum"], indices_of([i]), TARGET)
+    assert not form.is_home(OPS["tanh of row"], indices_of([i, *space_of(1)]), ACROSS)
+    assert form.loops_of(indices_of([i])) == (i,)
+    assert form.loops_of(indices_of([i, j])) == form.space
 
 
 def test_a_contraction_is_demanded_in_any_order_of_the_loops() -> None:

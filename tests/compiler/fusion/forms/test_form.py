@@ -140,7 +140,7 @@ def test_loops_of_one_iteration_are_not_missed() -> None:
 )
 def test_where_results_can_be_stored(name: str, demand: tuple, home: bool) -> None:
     """If the loops compute every element of them, once and in order."""
-    assert FORM.is_home(OPS[name], demand) == home
+    assert FORM.is_home(OPS[name], demand, TARGET) == home
 
 
 def test_how_often_elements_are_demanded() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.compiler.fusion.forms.members import ops_of, space_of
 from tests.compiler.fusion.test_fuser import fold
 from tests.compiler.targets import TARGET
@@ -47,6 +49,9 @@ def test_what_holds_for_a_point_is_computed_once_for_it() -> None:
 
 
 def test_results_of_points_and_of_rows_can_be_stored() -> None:
-    assert FORM.is_home(OPS["sum"], indices_of([ROW]))
-    assert FORM.is_home(OPS["exponential"], indices_of([ROW, COLUMN]))
-    assert not FORM.is_home(OPS["exponential"], indices_of([COLUMN, ROW]))
+    assert FORM.is_home(OPS["sum"], indices_of([ROW]), TARGET)
+    assert FORM.is_home(OPS["exponential"], indices_of([ROW, COLUMN]), TARGET)
+    assert not FORM.is_home(OPS["root"], indices_of([ROW]), TARGET)
+    across = replace(TARGET, fusion=replace(TARGET.fusion, across=24))
+    assert FORM.is_home(OPS["root"], indices_of([ROW]), across)
+    assert not FORM.is_home(OPS["exponential"], indices_of([COLUMN, ROW]), TARGET)
