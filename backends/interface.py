@@ -8,14 +8,21 @@ import numpy as np
 
 from trivium.compiler.analysis import program_cost
 from trivium.compiler.artifact import COSTS, Slot
+from trivium.compiler.host import RECEIVE, SEND
 from trivium.compiler.kernel.dtypes import numpy_dtype
-from trivium.compiler.program import Array, Launch, Program, walk
+from trivium.compiler.program import Array, HostCall, Launch, Program, walk
 from trivium.ir.core import Region
 from trivium.ir.func import Function, Module
 from trivium.ir.text import print_module
 
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 """Attributes with which JAX marks an argument whose memory a run may reuse. The second one says for which result."""
+
+
+TRANSFERS = "transfers"
+"""The name of an artifact's text about channels to the host."""
+
+_DIRECTIONS = {SEND: "send", RECEIVE: "recv"}
 
 
 def texts(main: Function) -> dict[str, str]:
@@ -38,11 +45,18 @@ def costs(program: Program) -> dict[str, str]:
 
 
 def notes(program: Program, schedules: Mapping[str, object]) -> dict[str, str]:
-    """Returns the schedule of each kernel, and the origin of each launch in the user's program."""
+    """Returns the schedule of each kernel, the origin of each launch in the user's program, and the channels on which
+    the program exchanges values with its host."""
     lines = (f"{name}: {schedule}" for name, schedule in schedules.items())
     launches = (step for step in walk(program.steps) if isinstance(step, Launch))
     origins = (f"{step.kernel.name}: {'; '.join(o.describe() for o in step.origins)}" for step in launches)
-    return {"schedules": "\n".join(lines), "origins": "\n".join(origins)}
+    return {"schedules": "\n".join(lines), "origins": "\n".join(origins), TRANSFERS: _transfers(program)}
+
+
+def _transfers(program: Program) -> str:
+    """Returns one line for each channel. The native runtime reads them (`native/pjrt/transfers.cc`)."""
+    calls = (step for step in walk(program.steps) if isinstance(step, HostCall) and step.target in _DIRECTIONS)
+    return "\n".join(dict.fromkeys(f"{_DIRECTIONS[call.target]} {call.attributes['channel']}" for call in calls))
 
 
 def _declaration(function: Function) -> Module:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trivium.backends.pjrt import Buffer, Device, LoadedExecutable, MemoryStats
+from trivium.backends.recent import Recent
 from trivium.compiler.driver import DynamicModule
 from trivium.ir.arrays import read_argument
 from trivium.ir.errors import Error, ExecutionError
@@ -39,8 +39,7 @@ class SpecializingExecutable:
         self._types = dynamic.module.main.function_type.inputs
         self._shape_arguments = dynamic.shape_arguments
         self._compile = dynamic.compile
-        self._compiled: OrderedDict[Key, LoadedExecutable] = OrderedDict()
-        self._lock = threading.Lock()
+        self._compiled: Recent[Key, LoadedExecutable] = Recent(self.KEPT)
         self._compiling = threading.Lock()  # one at a time, while calls of compiled programs continue
 
     @property
@@ -88,12 +87,10 @@ class SpecializingExecutable:
 
     def compiled_shapes(self) -> list[tuple[tuple[int, ...] | None, ...]]:
         """Returns the shapes of the arguments for which there are executables, the least recently used first."""
-        with self._lock:
-            return [shapes for shapes, _ in self._compiled]
+        return [shapes for shapes, _ in self._compiled]
 
     def _last(self, wanted: str) -> LoadedExecutable:
-        with self._lock:
-            last = next(reversed(self._compiled.values()), None)
+        last = self._compiled.last
         if last is None:
             raise Error(f"{self.name} has dynamic shapes and is compiled when it is called; call it to see {wanted}")
         return last
@@ -110,25 +107,16 @@ class SpecializingExecutable:
         shapes = tuple(getattr(array, "shape", None) for array in arrays)
         values = {index: arrays[index].copy() for index in self._shape_arguments}
         key = shapes, tuple(value.tobytes() for value in values.values())
-        found = self._found(key)
+        found = self._compiled.get(key)
         if found is None:
             with self._compiling:
-                found = self._found(key) or self._compiled_for(key, values)
+                found = self._compiled.get(key) or self._compiled_for(key, values)
         return found
-
-    def _found(self, key: Key) -> LoadedExecutable | None:
-        with self._lock:
-            if key in self._compiled:
-                self._compiled.move_to_end(key)
-            return self._compiled.get(key)
 
     def _compiled_for(self, key: Key, values: dict[int, np.ndarray]) -> LoadedExecutable:
         shapes, _ = key
         listed = {index: value.tolist() for index, value in values.items()}
         log.info("compiling %s for shapes %s, and the values %s of arguments", self.name, shapes, listed)
         executable = self._compile(shapes, values)
-        with self._lock:
-            self._compiled[key] = executable
-            if len(self._compiled) > self.KEPT:
-                self._compiled.popitem(last=False)
+        self._compiled.put(key, executable)
         return executable

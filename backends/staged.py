@@ -55,6 +55,11 @@ class StagedExecutable(ABC):
         return self._stages
 
     @property
+    def has_stages(self) -> bool:
+        """Whether the module is known that it was compiled from."""
+        return self._stages is not None
+
+    @property
     def signature(self) -> Function:
         """A declaration of the program: types, names and roles of its arguments and results."""
         return self._signature

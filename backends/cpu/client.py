@@ -15,15 +15,16 @@ import numpy as np
 
 from trivium.backends import native
 from trivium.backends.artifacts import find_or_make
-from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.target import CpuTarget, host, machine_of
+from trivium.backends.cpu.executable import CpuExecutable, whole
+from trivium.backends.cpu.packed import constants_of
+from trivium.backends.cpu.target import CpuTarget, host, level, machine_of
 from trivium.backends.parts import PartedExecutable
 from trivium.backends.pjrt import Buffer, Device, LoadedExecutable, Memory
 from trivium.backends.specializing import SpecializingExecutable
 from trivium.backends.staged import StagedExecutable, stage_text
 from trivium.backends.timeline import Timeline
 from trivium.compiler import driver
-from trivium.compiler.artifact import Artifact, require_machine
+from trivium.compiler.artifact import Artifact, lacking, require_machine
 from trivium.compiler.driver import CompileOptions, DynamicModule
 from trivium.compiler.stages import DEFAULT, Stages
 from trivium.ir.arrays import as_array
@@ -111,8 +112,11 @@ class CpuClient:
         return driver.compile(module, self, options)
 
     def target(self, options: CompileOptions) -> CpuTarget:
-        """Returns this processor, with as many threads as requested, but no more than the runtime has."""
+        """Returns this processor, with as many threads as requested, but no more than the runtime has; or the one that
+        is requested by name, which may have more."""
         available = native.num_threads()
+        if options.target:
+            return _requested(options).with_threads(options.threads or available)
         return host().with_threads(available if options.threads is None else max(1, min(options.threads, available)))
 
     def artifact(self, stages: Stages) -> Artifact:
@@ -127,10 +131,13 @@ class CpuClient:
     def load(self, artifact: Artifact, stages: Stages | None = None) -> LoadedExecutable:
         """Returns an artifact ready to run. An artifact that is not whole takes constants from the module that it was
         made from; without that module, no stage of the compilation can be printed."""
-        require_machine(artifact, machine_of(host()))
-        runtime, here = artifact.runtime, native.VERSION
-        if runtime != here:
-            raise Error(f"{artifact.name} was compiled for version {runtime} of the native runtime, and this is {here}")
+        here = machine_of(host())
+        if stages is not None and stages.options.target and lacking(artifact.machine, here):
+            return StoredExecutable(artifact, stages, self.devices[0])
+        require_machine(artifact, here)
+        runtime, own = artifact.runtime, native.VERSION
+        if runtime != own:
+            raise Error(f"{artifact.name} was compiled for version {runtime} of the native runtime, and this is {own}")
         if stages is None and not artifact.is_whole:
             raise Error(f"{artifact.name} needs the module that it was compiled from: it does not embed its constants")
         return CpuLoadedExecutable(artifact, stages, self.devices[0])
@@ -166,17 +173,50 @@ def cpu_client() -> CpuClient:
     return CpuClient()
 
 
-class CpuLoadedExecutable(StagedExecutable, CpuExecutable):
-    """A compiled program on the CPU device, with the stages of its compilation if its module is known."""
-
-    def __init__(self, artifact: Artifact, stages: Stages | None, device: CpuDevice):
-        StagedExecutable.__init__(self, artifact, stages)
-        CpuExecutable.__init__(self, artifact, self.module_constants())
-        self.device = device
+class _Shown(StagedExecutable):
+    """A program for a processor, which can be shown."""
 
     def stage(self, name: str) -> str:
         """Returns the program as text at one of `STAGES`."""
-        return self.device.client.stage(self.stages, name)
+        return stage_text(self.stages, name, _llvm, _assembly)
+
+
+class StoredExecutable(_Shown):
+    """A program for a processor that this machine does not have, to be saved and shown. To run it is an error."""
+
+    def __init__(self, artifact: Artifact, stages: Stages, device: CpuDevice):
+        super().__init__(artifact, stages)
+        self.device = device
+
+    def whole(self) -> Artifact:
+        """Returns the artifact with all constants embedded, as the program reads them."""
+        return whole(self.artifact, constants_of(self.artifact, self.module_constants()))
+
+    def execute(self, *arguments: object) -> list[np.ndarray]:
+        """Raises an Error that names both machines."""
+        require_machine(self.artifact, machine_of(host()))
+        raise AssertionError("a machine that can run it has it loaded")
+
+    def execute_buffers(self, arguments: Sequence[Buffer]) -> list[CpuBuffer]:
+        """Raises an Error that names both machines."""
+        raise AssertionError(self.execute())
+
+    def execute_at(self, pointers: Sequence[int]) -> None:
+        """Raises an Error that names both machines."""
+        self.execute()
+
+    def timeline(self, arguments: Sequence[object], runs: int) -> Timeline:
+        """Raises an Error that names both machines."""
+        raise AssertionError(self.execute())
+
+
+class CpuLoadedExecutable(_Shown, CpuExecutable):
+    """A compiled program on the CPU device, with the stages of its compilation if its module is known."""
+
+    def __init__(self, artifact: Artifact, stages: Stages | None, device: CpuDevice):
+        _Shown.__init__(self, artifact, stages)
+        CpuExecutable.__init__(self, artifact, self.module_constants())
+        self.device = device
 
     def timeline(self, arguments: Sequence[object], runs: int) -> Timeline:
         """Compiles the program once more, with a clock, and runs it `runs` times."""
@@ -198,7 +238,7 @@ def _llvm(stages: Stages) -> str:
     from trivium.backends.cpu.program import emit_program
 
     if stages not in _texts:
-        _texts[stages] = str(emit_program(stages.program, _target(stages), stages.options).module)
+        _texts[stages] = str(emit_program(stages.program, _target(stages), stages.options, lines=stages.lines).module)
     return _texts[stages]
 
 
@@ -206,6 +246,15 @@ def _assembly(stages: Stages) -> str:
     from trivium.backends.cpu.jit import parsed
 
     return _target(stages).machine().emit_assembly(parsed(_llvm(stages)))
+
+
+def _requested(options: CompileOptions) -> CpuTarget:
+    """Returns the processor that is requested by name."""
+    requested = level(options.target)
+    reasons = lacking(machine_of(requested), machine_of(host()))
+    if options.autotune and reasons:
+        raise Error(f"autotune measures on this machine, which cannot run code for {options.target}: {reasons[0]}")
+    return requested
 
 
 def _target(stages: Stages) -> CpuTarget:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import threads
+from trivium.backends.cpu import shared_sort, threads
+from trivium.backends.cpu.schedule import sort_cost
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.llvm.code import POINTER, Code
 from trivium.backends.llvm.emitter import Emitter
@@ -51,3 +52,10 @@ class CpuEmitter(Emitter):
             threads.emit_split(self, loop)
         else:
             super().loop(loop)
+
+    def sort_keys(self, bits: int, keys: ll.Value, spare: ll.Value, count: int) -> None:
+        """Emits a sort, which threads share if there is enough to do."""
+        if self.code.target.threads > 1 and sort_cost(count) >= self.code.target.wake_cost:
+            shared_sort.emit(self.code, bits, keys, spare, count)
+        else:
+            super().sort_keys(bits, keys, spare, count)

@@ -28,6 +28,11 @@ LACKS_MEMORY = "a function of the host lacks memory"
 """The message for a native function that ends a run without a message of its own."""
 
 
+def whole(artifact: Artifact, constants: Sequence[np.ndarray]) -> Artifact:
+    """Returns an artifact with these constants embedded: all that it has, as its program reads them."""
+    return replace(artifact, constants=tuple(ConstantData(Embedded(array)) for array in constants))
+
+
 class CpuExecutable:
     """An artifact's machine code and constants; `constants` are those of the module that it was made from, in order,
     and are needed if it is not whole. `table` is where timed code records its steps. To run it, call `entry` on a table
@@ -49,7 +54,7 @@ class CpuExecutable:
 
     def whole(self) -> Artifact:
         """Returns the artifact with all constants embedded, as the program reads them."""
-        return replace(self.artifact, constants=tuple(ConstantData(Embedded(array)) for array in self._constants))
+        return whole(self.artifact, self._constants)
 
     def execute(self, *arguments: object) -> list[np.ndarray]:
         """Runs on host arrays and returns new ones, which belong to the caller."""

@@ -3,13 +3,16 @@ them: different modules may become the same code, such as those that another ver
 
 from __future__ import annotations
 
+import functools
+import hashlib
+from pathlib import Path
+
 import llvmlite
 import llvmlite.binding as llvm
 
 from trivium.backends import cache, native
 from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget
-from trivium.backends.llvm.elf import is_shared_object
-from trivium.backends.llvm.shared_object import link
+from trivium.backends.llvm import elf, relocations, shared_object
 from trivium.ir.errors import CompileError
 
 
@@ -17,9 +20,9 @@ def compile_module(text: str, target: CpuTarget) -> bytes:
     """Returns the shared object for LLVM assembly, from the cache if it is there."""
     kept, key = cache.default(), _key(text, target)
     machine_code = kept.get(key) if kept else None
-    if machine_code is not None and is_shared_object(machine_code):
+    if machine_code is not None and elf.is_shared_object(machine_code):
         return machine_code
-    machine_code = link(target.machine().emit_object(parsed(text)), [native.LIBRARY])
+    machine_code = shared_object.link(target.machine().emit_object(parsed(text)), [native.LIBRARY])
     if kept:
         kept.put(key, machine_code)
     return machine_code
@@ -37,5 +40,13 @@ def parsed(text: str) -> llvm.ModuleRef:
 
 def _key(text: str, target: CpuTarget) -> bytes:
     """Returns everything that determines the machine code."""
-    facts = llvmlite.__version__, native.VERSION, CODE_GENERATION, target.triple, target.cpu, target.features, text
+    versions = llvmlite.__version__, native.VERSION, _linker()
+    facts = *versions, CODE_GENERATION, target.triple, target.cpu, target.features, text
     return "\0".join(map(str, facts)).encode()
+
+
+@functools.cache
+def _linker() -> str:
+    """Returns a digest of the sources that make a shared object of LLVM's code."""
+    sources = (Path(str(module.__file__)).read_bytes() for module in (elf, relocations, shared_object))
+    return hashlib.sha256(b"".join(sources)).hexdigest()

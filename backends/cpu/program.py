@@ -22,6 +22,7 @@ from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.timing import Timer, Tracer
 from trivium.backends.llvm.code import I8, I32, I64, POINTER, Code, stack_slot
+from trivium.backends.llvm.lines import LinedModule, Lines
 from trivium.backends.llvm.workspace import WorkspaceSize
 from trivium.compiler.kernel import Kernel, storage_bytes
 from trivium.compiler.kernel.affine import Analysis
@@ -84,11 +85,16 @@ class Call:
 
 
 def emit_program(
-    program: Program, target: CpuTarget, options: CompileOptions = DEFAULT, timed: bool = False
+    program: Program,
+    target: CpuTarget,
+    options: CompileOptions = DEFAULT,
+    timed: bool = False,
+    lines: Lines | None = None,
 ) -> Emitted:
     """Returns the LLVM module of `program` for `target`. Constants that contractions read packed are passed packed. If
-    `timed`, the entry records when its steps run (`timing.py`)."""
-    module = ll.Module(program.name)
+    `timed`, the entry records when its steps run (`timing.py`). With `lines`, instructions name the lines of the
+    kernels' text that they come from."""
+    module = LinedModule(program.name, lines) if lines is not None else ll.Module(program.name)
     module.triple = target.triple
     emitted = Emitted(module)
     calls, workspace = _emit_launches(program, target, emitted, options.fast_math)
@@ -117,7 +123,10 @@ def _emit_launches(
         if key not in functions:
             name = emitted.module.get_unique_name(f"kernel.{launch.kernel.name}")
             size = WorkspaceSize()
+            before = len(emitted.module.functions)
             function, schedule = _emit_kernel(emitted.module, name, launch.kernel, target, operand, size, fast_math)
+            if isinstance(emitted.module, LinedModule):
+                emitted.module.complete(launch.kernel, emitted.module.functions[before:])
             workspace = max(workspace, size.nbytes)
             functions[key], emitted.schedules[name] = function, schedule
         calls[launch] = Call(functions[key], arguments)

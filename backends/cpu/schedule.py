@@ -61,6 +61,11 @@ def choose(kernel: Kernel, target: CpuTarget, analysis: Analysis | None = None) 
     return Schedule({loop: loops[loop] for loop in order}, cost)
 
 
+def sort_cost(count: int) -> float:
+    """Returns the cost of sorting keys."""
+    return SORTED_KEY * count * count.bit_length()
+
+
 def _outermost(block: Block) -> Iterator[Loop]:
     """Yields the parallel loops that run one after the other; a loop with one iteration does not count."""
     for loop in block.instructions:
@@ -82,7 +87,8 @@ def _threaded(schedule: LoopSchedule, cost: float, target: CpuTarget) -> LoopSch
     grain = max(unit, math.ceil(total / pieces / unit) * unit)
     if grain >= total:
         return schedule
-    return LoopSchedule(schedule.extents, (Mapping(Unit.THREADS, dimensions, grain), *schedule.mappings))
+    mappings = Mapping(Unit.THREADS, dimensions, grain), *schedule.mappings
+    return LoopSchedule(schedule.extents, mappings, brief=cost < target.wake_cost)
 
 
 class _Planner:
@@ -232,7 +238,7 @@ class _Planner:
                 trips = math.prod(_count(e) for e in instruction.extents)
                 return trips * self._body_cost(instruction.body, index, lanes)
             case SortKeys(_, _, count):
-                return SORTED_KEY * count * count.bit_length()
+                return sort_cost(count)
             case While():
                 return 50.0
         return sum(self._body_cost(block, index, lanes) for block in instruction.blocks)

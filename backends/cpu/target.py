@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import llvmlite.binding as llvm
 
@@ -38,15 +38,39 @@ TILES = TileSizes(
 )
 
 # Fitted to 3x3 convolutions of 64 x 56 x 56 to 512 x 7 x 7 elements.
-LAYOUTS = LayoutCosts(windows=4.0, squares=6.0, elements=30.0)
+LAYOUTS = LayoutCosts(windows=4.0, squares=6.0)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A kind of processor that programs can be compiled for by name, whatever machine compiles them. `features`: what
+    it needs, in LLVM's names; `cpu`: LLVM's name for it; the other facts are those of `CpuTarget`."""
+
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    vector_registers: int
+    fma: bool
+    half: bool
+    ldexp: bool = False
+    looks_up: bool = False
+    sorts_keys: bool = False
+
+
+LINUX_X86, LINUX_ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
+SSE = "+cx16,+sahf,+popcnt,+sse3,+ssse3,+sse4.1,+sse4.2"
+AVX2 = f"{SSE},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+xsave"
+AVX512 = f"{AVX2},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
+AVX2_FACTS = {"fma": True, "half": True, "sorts_keys": True}
 
 LEVELS = {
-    # name: (bytes of a vector, vector registers, fused multiply-add, conversions of f16, scaling by powers of two)
-    "x86-64-v2": (16, 16, False, False, False),
-    "x86-64-v3": (32, 16, True, True, False),
-    "x86-64-v4": (64, 32, True, True, True),
+    "x86-64-v2": Level(LINUX_X86, "x86-64-v2", SSE, 16, 16, fma=False, half=False),
+    "x86-64-v3": Level(LINUX_X86, "x86-64-v3", AVX2, 32, 16, **AVX2_FACTS),
+    "x86-64-v4": Level(LINUX_X86, "x86-64-v4", AVX512, 64, 32, ldexp=True, looks_up=True, **AVX2_FACTS),
+    "aarch64": Level(LINUX_ARM, "generic", "+fp-armv8,+neon", 16, 32, fma=True, half=True),
 }
-"""The x86-64 psABI's levels: SSE 4.2, AVX2, AVX-512."""
+"""The x86-64 psABI's levels (SSE 4.2, AVX2, AVX-512), and Armv8-A with Neon, which every 64-bit Arm processor has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +83,11 @@ class CpuTarget(LlvmTarget):
     alignment: int = CACHE_LINE
     # The cost of a call.
     launch_cost: float = 10.0
-    # About 18 us: waking a sleeping thread takes 5 to 10.
-    split_cost: float = 60_000.0
-    piece_cost: float = 20_000.0
+    # About 5 us: threads that are awake, because an earlier kernel woke them, take part within 0.5.
+    split_cost: float = 16_000.0
+    # About 18 us: waking a sleeping thread takes 5 to 20.
+    wake_cost: float = 60_000.0
+    piece_cost: float = 5_000.0
     # Two units, one cycle each.
     multiply_adds: int = 2
     # One store, one load, and the loop around them.
@@ -112,23 +138,18 @@ def host() -> CpuTarget:
 
 
 def level(name: str) -> CpuTarget:
-    """Returns an x86-64 processor of one of `LEVELS`, with no features beyond it."""
+    """Returns a processor of one of `LEVELS`, with no features beyond it and one thread."""
     if name not in LEVELS:
         raise Error(f"unknown target {name!r}, expected one of {', '.join(LEVELS)}")
-    vector_bytes, registers, fma, half, ldexp = LEVELS[name]
-    facts = {"vector_bytes": vector_bytes, "vector_registers": registers, "fma": fma, "half": half, "ldexp": ldexp}
-    facts |= {"looks_up": vector_bytes == 64, "sorts_keys": vector_bytes > 16}
-    described = replace(host(), cpu=name, features="", **facts)
-    if not described.triple.startswith("x86_64"):
-        raise Error(f"target {name} is an x86-64 processor, expected one of {described.triple}")
-    return described
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return CpuTarget(**asdict(LEVELS[name]))
 
 
 def emulated(name: str) -> CpuTarget:
     """Returns `level`, but with this processor's instructions: LLVM splits the vectors that are too wide for it. Code
     that is planned for another processor thus runs here."""
-    here = host()
+    here, described = host(), level(name)
     facts = {"fma": here.fma, "half": here.half, "ldexp": here.ldexp}
-    described = level(name)
     facts |= {name: getattr(here, name) and getattr(described, name) for name in ("looks_up", "sorts_keys")}
-    return replace(described, cpu=here.cpu, features=here.features, **facts)
+    return replace(described, triple=here.triple, cpu=here.cpu, features=here.features, **facts)

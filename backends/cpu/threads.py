@@ -36,8 +36,16 @@ def emit_split(emitter: Emitter, loop: Loop) -> None:
     total, ranges = math.prod(extents[d] for d in split.dimensions), schedule.vector in split.dimensions
     context, captured = _capture(emitter)
     function = _part(emitter, loop, schedule, captured, outer, ranges)
-    arguments = [function, context, I64(total), I64(split.size), I32(emitter.code.target.threads)]
-    emitter.code.call(PARALLEL_FOR, ll.VoidType(), *arguments)
+    call_parallel(emitter.code, function, context, (total, split.size), schedule.brief)
+
+
+def call_parallel(
+    code: Code, function: ll.Function, context: ll.Value, counts: tuple[int, int], brief: bool = False
+) -> None:
+    """Calls the runtime with a function of ranges, and the numbers of all iterations and of those of a piece. `brief`
+    work wakes no threads."""
+    limit = -code.target.threads if brief else code.target.threads
+    code.call(PARALLEL_FOR, ll.VoidType(), function, context, *map(I64, counts), I32(limit))
 
 
 Captured = tuple[list[ll.Type], list[Buffer], list[Register | Atom]]

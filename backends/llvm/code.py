@@ -220,10 +220,6 @@ class Code:
         type."""
         return self.call(f"{name}.{mangle(operands[0].type)}", operands[0].type, *operands)
 
-    def ldexp(self, a: ll.Value, exponent: ll.Value) -> ll.Value:
-        """Returns a * 2^exponent with one rounding; only if the target has it."""
-        return self.call(f"llvm.ldexp.{mangle(a.type)}.{mangle(exponent.type)}", a.type, a, exponent)
-
     def call(self, name: str, result: ll.Type, *operands: ll.Value) -> ll.Value:
         """Calls a function by name, which is declared on first use."""
         module = self.builder.module

@@ -14,6 +14,7 @@ from trivium.backends.llvm import kernel_loops, memory
 from trivium.backends.llvm.apply import apply
 from trivium.backends.llvm.code import I1, I64, Code, is_true
 from trivium.backends.llvm.key_sort import key_sort
+from trivium.backends.llvm.lines import LinedModule, at_line
 from trivium.backends.llvm.narrow import constant
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.backends.llvm.workspace import Workspace
@@ -61,6 +62,7 @@ class Emitter:
         self.schedule = schedule
         self.buffers = buffers
         self.workspace = workspace
+        self.lined = isinstance(code.builder.module, LinedModule)
         self.values: dict[Register | Atom, ll.Value] = {}
         self.vector: Register | None = None
         self.lanes = 1
@@ -80,6 +82,9 @@ class Emitter:
             together = self._interleaved(instructions, position)
             if together:
                 self._store_interleaved(together)
+            elif self.lined:
+                with at_line(self.builder, instructions[position]):
+                    self.instruction(instructions[position])
             else:
                 self.instruction(instructions[position])
             position += max(1, len(together))
@@ -241,9 +246,12 @@ class Emitter:
     def _sort_keys(self, buffer: Buffer, indices: Indices, count: int) -> None:
         keys, bits = self.address(buffer, indices), bit_width(buffer.dtype)
         first = self.builder.gep(keys.pointer, [keys.base], source_etype=ll.IntType(bits))
-        spare = self.workspace.room(self.builder, count * bits // 8)
+        self.sort_keys(bits, first, self.workspace.room(self.builder, count * bits // 8), count)
+
+    def sort_keys(self, bits: int, keys: ll.Value, spare: ll.Value, count: int) -> None:
+        """Emits the sort of `count` integers of `bits` bits at `keys`; `spare` has room for as many."""
         function = key_sort(self.builder.module, bits, self.code.target)
-        self.builder.call(function, [first, spare, I64(count), I1(0), I1(0)])
+        self.builder.call(function, [keys, spare, I64(count), I1(0), I1(0)])
 
     # Branches
 

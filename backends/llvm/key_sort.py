@@ -30,6 +30,31 @@ def key_sort(module: ll.Module, bits: int, target: LlvmTarget) -> ll.Function:
     return module.globals.get(name) or _Sort(module, name, ll.IntType(bits), target).define()
 
 
+def key_split(module: ll.Module, bits: int, target: LlvmTarget) -> ll.Function:
+    """Returns the function `void (ptr part, ptr other)`, which splits the keys of one `State` in memory into two, of
+    which both may be empty. There is one if the target has several threads."""
+    return module.globals[key_sort(module, bits, target).name + SPLIT]
+
+
+SPLIT = ".split"
+
+State = tuple[ll.Value, ...]
+"""The arguments of a sort. In memory each takes `FIELD` bytes."""
+
+FIELD = 8
+FIELDS = POINTER, POINTER, I64, I1, I1
+
+
+def load_state(code: Code, place: ll.Value) -> State:
+    places = [code.builder.gep(place, [I64(FIELD * n)], source_etype=I8) for n in range(len(FIELDS))]
+    return tuple(code.builder.load(at, typ=type_) for at, type_ in zip(places, FIELDS, strict=True))
+
+
+def store_state(code: Code, place: ll.Value, state: State) -> None:
+    for n, value in enumerate(state):
+        code.builder.store(value, code.builder.gep(place, [I64(FIELD * n)], source_etype=I8))
+
+
 class _Sort:
     def __init__(self, module: ll.Module, name: str, type_: ll.IntType, target: LlvmTarget):
         self.module, self.name, self.type, self.target = module, name, type_, target
@@ -52,6 +77,8 @@ class _Sort:
         for count, function in self.blocks.items():
             self._define_block(function, count)
         self._define_sort()
+        if self.target.threads > 1:
+            self._define_split()
         return self.sort
 
     def _open(self, function: ll.Function) -> Code:
@@ -92,19 +119,41 @@ class _Sort:
             with builder.if_then(code.icompare("<=", count, vectors * self.lanes)):
                 builder.call(block, [keys, code.select(away, spare, keys), count])
                 builder.ret_void()
-        kept = self._partition(code, keys, spare, count, away, self._pivot(code, *state))
-        moved = builder.sub(count, kept)
-        sides = [
-            [keys, self._at(code, spare, moved), kept, away],
-            [spare, self._at(code, keys, kept), moved, builder.not_(away)],
-        ]
-        fewer = code.icompare("<", kept, moved)
+        sides = self._sides(code, *state)
+        fewer = code.icompare("<", sides[0][2], sides[1][2])
         smaller, larger = ([code.select(fewer, *pair) for pair in zip(*s, strict=True)] for s in (sides, sides[::-1]))
-        bad = code.icompare("<", builder.mul(smaller[2], I64(LOPSIDED)), count)
-        builder.call(function, [*smaller, bad])
-        for phi, value in zip(state, (*larger, bad), strict=True):
+        builder.call(function, smaller)
+        for phi, value in zip(state, larger, strict=True):
             phi.add_incoming(value, builder.block)
         builder.branch(again)
+
+    def _define_split(self) -> None:
+        function = ll.Function(self.module, ll.FunctionType(ll.VoidType(), [POINTER] * 2), self.name + SPLIT)
+        function.linkage = "internal"
+        function.attributes.add("nounwind")
+        code, (part, other) = self._open(function), function.args
+        state = load_state(code, part)
+        nothing = (*state[:2], I64(0), *state[3:])
+        store_state(code, other, nothing)
+        with code.builder.if_then(code.icompare("<=", state[2], max(self.blocks) * self.lanes)):
+            code.builder.ret_void()
+        # Keys that are all equal are in order now.
+        store_state(code, part, nothing)
+        for place, side in zip((part, other), self._sides(code, *state), strict=True):
+            store_state(code, place, side)
+        code.builder.ret_void()
+
+    def _sides(self, code: Code, *state: ll.Value) -> list[State]:
+        """Splits keys at a pivot, and returns what is left to be sorted; ends the function if they are all equal."""
+        builder, (keys, spare, count, away, _) = code.builder, state
+        kept = self._partition(code, keys, spare, count, away, self._pivot(code, *state))
+        moved = builder.sub(count, kept)
+        fewer = code.intrinsic("llvm.smin", kept, moved)
+        bad = code.icompare("<", builder.mul(fewer, I64(LOPSIDED)), count)
+        return [
+            (keys, self._at(code, spare, moved), kept, away, bad),
+            (spare, self._at(code, keys, kept), moved, builder.not_(away), bad),
+        ]
 
     def _pivot(
         self, code: Code, keys: ll.Value, spare: ll.Value, count: ll.Value, away: ll.Value, middle: ll.Value

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import F32, I32, Code, Literal, literal, undefined
+from trivium.backends.llvm.code import F32, Code, Literal, literal
+from trivium.backends.llvm.whole_vectors import applied
 
 SIZE = 16
 """The numbers in a table, and the lanes of the instruction."""
@@ -29,17 +30,4 @@ def _row(code: Code, table: Sequence[float], index: ll.Value) -> ll.Value:
     def select(places: ll.Value) -> ll.Value:
         return code.call("llvm.x86.avx512.permvar.sf.512", vector, numbers, places)
 
-    if not isinstance(index.type, ll.VectorType):
-        places = code.builder.insert_element(undefined(ll.VectorType(I32, SIZE)), index, I32(0))
-        return code.builder.extract_element(select(places), I32(0))
-    lanes = index.type.count
-    if lanes == SIZE:
-        return select(index)
-    if lanes < SIZE:
-        widened = code.shuffle(index, tuple(lane % lanes for lane in range(SIZE)))
-        return code.shuffle(select(widened), tuple(range(lanes)))
-    parts = [select(code.shuffle(index, tuple(range(at, at + SIZE)))) for at in range(0, lanes, SIZE)]
-    while len(parts) > 1:
-        order = tuple(range(2 * parts[0].type.count))
-        parts = [code.shuffle(low, order, high) for low, high in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
+    return applied(code, SIZE, select, index)

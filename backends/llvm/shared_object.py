@@ -315,18 +315,19 @@ class _Link:
     def _segment_rows(self) -> list[tuple[int, ...]]:
         """Makes the program headers: what is mapped, with which rights, and where the dynamic linker finds its
         table."""
-        page, rows = self.machine.page, []
+        page, rows, table = self.machine.page, [], self.dynamic
+        written = table.size + self.got.size  # protected afterwards, in whole pages
+        written += -(table.address + written) % page
         for number, (flags, parts) in enumerate(self.segments):
             first, last = parts[0], parts[-1]
             offset, address = (first.offset, first.address) if number else (0, 0)
             end = last.offset if last.type == NOBITS else last.offset + last.size
-            size = last.address + last.size - address
+            # What is protected must be mapped, even where pages are smaller than the largest ones of the machine.
+            size = written if first is table else last.address + last.size - address
             rows.append((elf.PT_LOAD, flags, offset, address, address, end - offset, size, page))
-        table = self.dynamic
         where = (table.offset, table.address, table.address)
         rows.append((elf.PT_DYNAMIC, elf.PF_R | elf.PF_W, *where, table.size, table.size, 8))
-        written = table.size + self.got.size  # protected afterwards, in whole pages
-        rows.append((elf.PT_GNU_RELRO, elf.PF_R, *where, written, written + -(table.address + written) % page, 1))
+        rows.append((elf.PT_GNU_RELRO, elf.PF_R, *where, table.size + self.got.size, written, 1))
         rows.append((elf.PT_GNU_STACK, elf.PF_R | elf.PF_W, 0, 0, 0, 0, 0, 16))
         return rows
 

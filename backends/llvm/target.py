@@ -40,4 +40,4 @@ class LlvmTarget(Target):
     """Whether lanes select from tables of 16 numbers of f32 in a register."""
 
     ldexp: bool = False
-    """Whether scaling by a power of two is an instruction, in vectors too."""
+    """Whether scaling by a power of two is an instruction on whole vectors."""

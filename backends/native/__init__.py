@@ -8,11 +8,13 @@ import functools
 import os
 import sysconfig
 import threading
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 LIBRARY = "libtrivium_runtime.so"
-VERSION = 8
+VERSION = 10
 MAX_THREADS = 4096
 
 
@@ -42,6 +44,20 @@ def _error(text: str) -> Exception:
 def address(name: str) -> int:
     """Returns the address of a function of the library, for native code to call."""
     return ctypes.cast(getattr(load(), name), ctypes.c_void_p).value or 0
+
+
+@functools.cache
+def _addresses() -> Callable[..., int]:
+    kinds = ctypes.py_object, ctypes.c_int64, ctypes.c_void_p
+    return ctypes.PYFUNCTYPE(ctypes.c_int32, *kinds)(address("trivium_addresses"))
+
+
+def addresses(objects: list[Any]) -> list[int]:
+    """Returns where each object has its memory, in less time than Python needs to ask an array. Raises the object's
+    exception if it does not lend its memory."""
+    found = (ctypes.c_size_t * len(objects))()
+    _addresses()(objects, len(objects), ctypes.addressof(found))
+    return found[:]
 
 
 def exception() -> str:
@@ -75,6 +91,10 @@ class _Interpreter(ctypes.Structure):
         "PyObject_Str",
         "PyUnicode_AsUTF8AndSize",
         "PyErr_Clear",
+        "Py_AddPendingCall",
+        "PyList_GetItem",
+        "PyObject_GetBuffer",
+        "PyBuffer_Release",
     )
     _fields_ = (*((name, ctypes.c_void_p) for name in FUNCTIONS), ("main_thread", ctypes.c_uint64))
 

@@ -154,7 +154,11 @@ struct BFloat16 {
   }
 };
 
+#if defined(__aarch64__)
+using Half = __fp16;  // GCC 12 has _Float16 in C only
+#else
 using Half = _Float16;
+#endif
 
 enum Combiner : int64_t { kAdd, kMultiply, kMaximum, kMinimum, kAnd, kOr, kXor };
 

@@ -3,7 +3,13 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <atomic>
+#include <cstddef>
 #include <utility>
+#include <vector>
+
+#include "float_mode.h"
+#include "pjrt/runtime_lock.h"
 
 namespace trivium {
 namespace {
@@ -26,6 +32,17 @@ int64_t Milliseconds() {
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
   return time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
+
+// The objects of ReleaseLater. Never destroyed: threads may still run while the process exits.
+struct Released {
+  std::vector<void*> objects;  // guarded by RuntimeLock()
+  std::atomic<bool> is_asked{false}, is_over{false};  // whether Python is asked to release them, and is not to be asked any more
+
+  static Released& Get() {
+    static Released* const released = new Released;
+    return *released;
+  }
+};
 
 // Holds the interpreter's lock within a run. Runs that Python starts meanwhile are not part of that run.
 class Lock {
@@ -75,6 +92,7 @@ int32_t CallPythonLocked(void* callable, int64_t number, void** pointers) {
 void SetInterpreter(const Interpreter& interpreter) { python = interpreter; }
 
 int32_t Run(const Frame& frame) {
+  const StandardFloats mode;
   saved = python.save_thread();
   const int32_t status = frame.entry(frame.arguments, frame.arena, frame.context);
   python.restore_thread(saved);
@@ -104,6 +122,49 @@ int32_t CallPython(void* callable, int64_t number, void** pointers) {
   const int32_t status = CallPythonLocked(callable, number, pointers);
   if (status != 0) exception_text = ExceptionText();
   return status;
+}
+
+int32_t Addresses(void* list, int64_t count, void** addresses) {
+  // Py_buffer, which begins with the address; Python 3.11 made its 80 bytes part of the stable ABI.
+  struct alignas(void*) Buffer {
+    void* address;
+    std::byte others[72];
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    Buffer buffer;
+    if (python.lend(python.item(list, i), &buffer, /*flags=*/0) != 0) return -1;
+    addresses[i] = buffer.address;
+    python.give_back(&buffer);
+  }
+  return 0;
+}
+
+void ReleaseLater(void* object) {
+  Released& released = Released::Get();
+  {
+    const std::lock_guard<std::mutex> lock(pjrt::RuntimeLock());
+    released.objects.push_back(object);
+  }
+  if (released.is_over || released.is_asked.exchange(true)) return;
+  const auto release = [](void*) {
+    ReleaseNow();
+    return 0;
+  };
+  // Python's list of such calls may be full: then the next object asks again.
+  if (python.call_later(release, nullptr) != 0) released.is_asked = false;
+}
+
+void KeepObjects() { Released::Get().is_over = true; }
+
+void ReleaseNow() {
+  Released& released = Released::Get();
+  released.is_asked = false;  // first: what comes from now on needs a call of its own
+  std::vector<void*> objects;
+  {
+    const std::lock_guard<std::mutex> lock(pjrt::RuntimeLock());
+    objects.swap(released.objects);
+  }
+  for (void* object : objects) python.release(object);
 }
 
 void KeepException(const char* text) { exception_text = text; }

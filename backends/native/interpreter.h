@@ -21,6 +21,10 @@ struct Interpreter {
   void* (*text)(void* object);                                 // PyObject_Str
   const char* (*utf8)(void* text, intptr_t* size);             // PyUnicode_AsUTF8AndSize
   void (*clear)();                                             // PyErr_Clear
+  int (*call_later)(int (*function)(void*), void* argument);   // Py_AddPendingCall
+  void* (*item)(void* list, intptr_t index);                   // PyList_GetItem
+  int (*lend)(void* object, void* buffer, int flags);          // PyObject_GetBuffer
+  void (*give_back)(void* buffer);                             // PyBuffer_Release
   uint64_t main_thread;                                        // pthread_self() of Python's main thread
 };
 
@@ -45,6 +49,18 @@ int32_t CheckSignals();
 // Called from a run: calls `callable(number, address of pointers)`. Returns 0, or -1 if it raised. If the run was called from Python, by
 // `Run`, the exception is set; in any other run its text is kept for `TakeException`.
 int32_t CallPython(void* callable, int64_t number, void** pointers);
+
+// Writes where each of the first `count` objects of a list has its memory. The caller holds the interpreter's lock, and the objects. Returns
+// 0, or -1 if an object does not lend its memory; then the exception is set.
+int32_t Addresses(void* list, int64_t count, void** addresses);
+
+// Gives up a reference to a Python object, from any thread and without the interpreter's lock: Python's main thread does it soon. Nothing
+// is given up any more after `KeepObjects`, which an interpreter that exits calls.
+void ReleaseLater(void* object);
+void KeepObjects();
+
+// Does now what is left to do of that. The caller holds the interpreter's lock.
+void ReleaseNow();
 
 // Keeps a text for `TakeException` in the same way.
 void KeepException(const char* text);

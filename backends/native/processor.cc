@@ -5,6 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace trivium {
@@ -77,6 +80,37 @@ bool Has(std::string_view name) {
     if (feature.name != name) continue;
     const bool there = Registers(feature.leaf, feature.subleaf)[feature.where] >> feature.bit & 1;
     return there && (SavedState() & feature.state) == feature.state;
+  }
+  return false;
+}
+
+#elif defined(__aarch64__) && defined(__linux__)
+
+// The bits by which Linux says that a feature is there, and in which of its two words.
+struct Feature {
+  std::string_view name;
+  unsigned long word;
+  unsigned long bits;
+};
+
+constexpr Feature kFeatures[] = {
+    {"fp-armv8", AT_HWCAP, HWCAP_FP}, {"neon", AT_HWCAP, HWCAP_ASIMD}, {"aes", AT_HWCAP, HWCAP_AES | HWCAP_PMULL},
+    {"sha2", AT_HWCAP, HWCAP_SHA1 | HWCAP_SHA2}, {"crc", AT_HWCAP, HWCAP_CRC32}, {"lse", AT_HWCAP, HWCAP_ATOMICS},
+    {"fullfp16", AT_HWCAP, HWCAP_FPHP | HWCAP_ASIMDHP}, {"rdm", AT_HWCAP, HWCAP_ASIMDRDM}, {"jsconv", AT_HWCAP, HWCAP_JSCVT},
+    {"complxnum", AT_HWCAP, HWCAP_FCMA}, {"rcpc", AT_HWCAP, HWCAP_LRCPC}, {"rcpc-immo", AT_HWCAP, HWCAP_ILRCPC},
+    {"ccpp", AT_HWCAP, HWCAP_DCPOP}, {"sha3", AT_HWCAP, HWCAP_SHA3 | HWCAP_SHA512}, {"sm4", AT_HWCAP, HWCAP_SM3 | HWCAP_SM4},
+    {"dotprod", AT_HWCAP, HWCAP_ASIMDDP}, {"sve", AT_HWCAP, HWCAP_SVE}, {"fp16fml", AT_HWCAP, HWCAP_ASIMDFHM},
+    {"dit", AT_HWCAP, HWCAP_DIT}, {"lse2", AT_HWCAP, HWCAP_USCAT}, {"flagm", AT_HWCAP, HWCAP_FLAGM}, {"ssbs", AT_HWCAP, HWCAP_SSBS},
+    {"sb", AT_HWCAP, HWCAP_SB}, {"pauth", AT_HWCAP, HWCAP_PACA | HWCAP_PACG}, {"ccdp", AT_HWCAP2, HWCAP2_DCPODP},
+    {"sve2", AT_HWCAP2, HWCAP2_SVE2}, {"sve-aes", AT_HWCAP2, HWCAP2_SVEAES}, {"sve-bitperm", AT_HWCAP2, HWCAP2_SVEBITPERM},
+    {"sve-sha3", AT_HWCAP2, HWCAP2_SVESHA3}, {"sve-sm4", AT_HWCAP2, HWCAP2_SVESM4}, {"altnzcv", AT_HWCAP2, HWCAP2_FLAGM2},
+    {"fptoint", AT_HWCAP2, HWCAP2_FRINT}, {"i8mm", AT_HWCAP2, HWCAP2_I8MM}, {"bf16", AT_HWCAP2, HWCAP2_BF16},
+    {"rand", AT_HWCAP2, HWCAP2_RNG}, {"bti", AT_HWCAP2, HWCAP2_BTI}, {"mte", AT_HWCAP2, HWCAP2_MTE}, {"wfxt", AT_HWCAP2, HWCAP2_WFXT},
+};
+
+bool Has(std::string_view name) {
+  for (const Feature& feature : kFeatures) {
+    if (feature.name == name) return (getauxval(feature.word) & feature.bits) == feature.bits;
   }
   return false;
 }

@@ -10,7 +10,7 @@
 #define TRIVIUM_EXPORT extern "C" __attribute__((visibility("default")))
 
 // Changes whenever a signature below does; the Python side rejects any other version.
-TRIVIUM_EXPORT int trivium_runtime_version() { return 8; }
+TRIVIUM_EXPORT int trivium_runtime_version() { return 10; }
 
 TRIVIUM_EXPORT int trivium_num_threads() { return trivium::GlobalThreadPool().threads(); }
 
@@ -39,6 +39,14 @@ TRIVIUM_EXPORT int32_t trivium_call_python(void* callable, void** pointers, cons
 TRIVIUM_EXPORT int32_t trivium_check_signals() { return trivium::CheckSignals(); }
 
 TRIVIUM_EXPORT void trivium_set_interpreter(const trivium::Interpreter* interpreter) { trivium::SetInterpreter(*interpreter); }
+
+// Writes where Python objects have their memory; see Addresses.
+TRIVIUM_EXPORT int32_t trivium_addresses(void* list, int64_t count, void** addresses) { return trivium::Addresses(list, count, addresses); }
+
+// For Python, which holds its lock: releases objects that native code has given up, and stops doing so when it exits.
+TRIVIUM_EXPORT void trivium_release_objects() { trivium::ReleaseNow(); }
+
+TRIVIUM_EXPORT void trivium_keep_objects() { trivium::KeepObjects(); }
 
 TRIVIUM_EXPORT int32_t trivium_run(const trivium::Frame* frame) { return trivium::Run(*frame); }
 

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "float_mode.h"
+
 namespace trivium {
 namespace {
 
@@ -19,8 +21,10 @@ constexpr uint64_t kPlace = 1 << 17;
 constexpr uint64_t kFieldMask = 0x7fff;
 constexpr uint64_t kGeneration = uint64_t{1} << 32;
 
-// Spins of about 20 ns each before a worker sleeps: launches of one program follow one another within microseconds.
-constexpr int kSpins = 2000;
+// Pauses of about 20 ns each before a thread that waits sleeps. Launches of one program follow one another within microseconds and calls
+// within tens of them, and waking a thread takes 5 to 20 us. It never yields: Linux takes a whole slice off a thread that does, so that it
+// comes back milliseconds later if another process wants the processor.
+constexpr int kPauses = 5000;
 
 thread_local bool inside_job = false;
 
@@ -54,23 +58,22 @@ int QuotaProcessors() {
   return std::max(1, static_cast<int>(std::ceil(std::atof(quota.c_str()) / period)));
 }
 
-// Measured: a worker that moves between processors has half the speed. Processor 0 of the list is left to the caller.
-void Pin(std::thread& thread, const std::vector<int>& processors, int number) {
-  if (processors.size() < 2) return;
+void Pin(std::thread& thread, int processor) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(processors[number % processors.size()], &set);
+  CPU_SET(processor, &set);
   pthread_setaffinity_np(thread.native_handle(), sizeof(set), &set);
 }
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+// Measured: a worker that moves between processors has half the speed.
+ThreadPool::ThreadPool(int threads) : shares_(std::max(threads, 1)) {
   const std::vector<int> processors = AllowedProcessors();
-  for (int number = 1; number < threads; ++number) {
-    workers_.emplace_back([this, number] { Work(number); });
-    Pin(workers_.back(), processors, number);
-  }
+  for (int number = 1; number < threads; ++number) workers_.emplace_back([this] { Work(); });
+  if (processors.size() < 2) return;
+  for (int number = 0; number < threads; ++number) places_.push_back(processors[number % processors.size()]);
+  for (int number = 1; number < threads; ++number) Pin(workers_[number - 1], places_[number]);
 }
 
 ThreadPool::~ThreadPool() {
@@ -80,36 +83,77 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+// A worker on the caller's processor would only run while the caller waits: it gets the processor of the caller before.
+void ThreadPool::MakeRoom() {
+  if (places_.empty()) return;
+  const int here = sched_getcpu();
+  if (here < 0 || here == places_[0]) return;
+  const auto taken = std::find(places_.begin() + 1, places_.end(), here);
+  if (taken != places_.end()) {
+    *taken = places_[0];
+    Pin(workers_[taken - places_.begin() - 1], *taken);
+  }
+  places_[0] = here;
+}
+
 void ThreadPool::ParallelFor(RangeFunction function, void* context, int64_t count, int64_t grain, int limit) {
-  const int wanted = limit > 0 ? std::min(limit, threads()) : threads();
+  const bool wakes = limit >= 0;
+  const int available = wakes ? threads() : 1 + awake_.load(std::memory_order_relaxed);
+  const int wanted = limit == 0 ? available : std::min(std::abs(limit), available);
   const bool alone = wanted < 2 || count <= grain || inside_job || !busy_.try_lock();
   if (alone) {
     if (count > 0) function(context, 0, count, 0);
     return;
   }
   std::lock_guard<std::mutex> lock(busy_, std::adopt_lock);
-  job_ = {function, context, count, std::max<int64_t>(grain, 1)};
-  next_.store(0, std::memory_order_relaxed);
+  MakeRoom();
+  job_ = {function, context, count, std::max<int64_t>(grain, 1), wanted};
+  Divide(wanted);
   const uint64_t generation = (state_.load(std::memory_order_relaxed) / kGeneration + 1) * kGeneration;
   state_.store(generation | kPlace * static_cast<uint64_t>(wanted - 1) | kOpen);
-  sequence_.fetch_add(1);
-  sequence_.notify_all();
+  if (wakes) {
+    sequence_.fetch_add(1);
+    sequence_.notify_all();
+  }
   inside_job = true;
   TakePieces(job_, 0);
   inside_job = false;
-  state_.fetch_and(~kOpen);
-  while (Active(state_.load(std::memory_order_acquire)) != 0) Pause();
+  Close();
 }
 
-void ThreadPool::TakePieces(const Job& job, int64_t participant) {
-  for (;;) {
-    const int64_t begin = next_.fetch_add(job.grain, std::memory_order_relaxed);
-    if (begin >= job.count) return;
-    job.function(job.context, begin, std::min(begin + job.grain, job.count), participant);
+// Closes the job and waits for those who are in it.
+void ThreadPool::Close() {
+  uint64_t state = state_.fetch_and(~kOpen) & ~kOpen;
+  for (int pauses = 0; Active(state) != 0; state = state_.load(std::memory_order_acquire)) {
+    if (pauses++ < kPauses) {
+      Pause();
+    } else {
+      state_.wait(state);
+    }
   }
 }
 
-void ThreadPool::Work(int) {
+void ThreadPool::Divide(int participants) {
+  const int64_t pieces = (job_.count + job_.grain - 1) / job_.grain;
+  for (int64_t number = 0; number < participants; ++number) {
+    shares_[number].next.store(pieces * number / participants, std::memory_order_relaxed);
+    shares_[number].end = pieces * (number + 1) / participants;
+  }
+}
+
+void ThreadPool::TakePieces(const Job& job, int64_t participant) {
+  for (int turn = 0; turn < job.participants; ++turn) {
+    Share& share = shares_[(participant + turn) % job.participants];
+    for (int64_t piece; (piece = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) {
+      const int64_t begin = piece * job.grain;
+      job.function(job.context, begin, std::min(begin + job.grain, job.count), participant);
+    }
+  }
+}
+
+void ThreadPool::Work() {
+  const StandardFloats mode;  // a thread begins with the mode of the one that starts it, which may be any of the host's
+  awake_.fetch_add(1);
   inside_job = true;
   uint64_t seen = 0;
   bool stop = false;
@@ -117,7 +161,8 @@ void ThreadPool::Work(int) {
     const int64_t participant = Join(seen, stop);
     if (participant == 0) continue;
     TakePieces(job_, participant);
-    state_.fetch_sub(kActive, std::memory_order_release);
+    const uint64_t state = state_.fetch_sub(kActive, std::memory_order_release);
+    if (Active(state) == 1 && !(state & kOpen)) state_.notify_all();
   }
 }
 
@@ -125,15 +170,15 @@ void ThreadPool::Work(int) {
 int64_t ThreadPool::Join(uint64_t& seen, bool& stop) {
   const uint32_t sequence = sequence_.load();
   uint64_t state = state_.load();
-  for (int spins = 0; state / kGeneration == seen; ++spins) {
+  for (int pauses = 0; state / kGeneration == seen; state = state_.load()) {
     if ((stop = stop_.load(std::memory_order_relaxed))) return 0;
-    if (spins < kSpins) {
-      Pause();
-    } else {
+    if (pauses++ == kPauses) {
+      awake_.fetch_sub(1);
       sequence_.wait(sequence);
+      awake_.fetch_add(1);
       return 0;
     }
-    state = state_.load();
+    Pause();
   }
   seen = state / kGeneration;
   while ((state & kOpen) && Places(state) > 0 && state / kGeneration == seen) {

@@ -14,8 +14,9 @@ namespace trivium {
 // of the loop, and no other thread has the same number while the loop runs: the caller's is 0.
 using RangeFunction = void (*)(void* context, int64_t begin, int64_t end, int64_t participant);
 
-// One job at a time: the caller opens it, idle workers join, all take pieces until none are left, and the caller closes it. A worker that
-// wakes too late finds the job closed and is not waited for. If the pool is busy, or if the caller is itself inside a job, it runs its loop
+// One job at a time: the caller opens it, idle workers join, all take pieces until none are left, and the caller closes it. Each participant
+// begins with a share of neighbouring pieces, so that it finds in its caches what it wrote in an earlier loop over the same elements, and then
+// helps the others. A worker that wakes too late finds the job closed and is not waited for. If the pool is busy, or if the caller is itself inside a job, it runs its loop
 // alone: nothing ever blocks on another job.
 class ThreadPool {
  public:
@@ -28,7 +29,8 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Runs `function` over [0, count) in pieces of `grain`, on at most `limit` threads (0: all of them).
+  // Runs `function` over [0, count) in pieces of `grain`, on at most `limit` threads (0: all of them). If `limit` is negative, the work is too
+  // little to wake workers for: only those that are awake join, and they are at most -`limit` with the caller.
   void ParallelFor(RangeFunction function, void* context, int64_t count, int64_t grain, int limit);
 
  private:
@@ -37,9 +39,19 @@ class ThreadPool {
     void* context;
     int64_t count;
     int64_t grain;
+    int participants;
   };
 
-  void Work(int number);
+  // The pieces of one participant that nobody has taken yet.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
+  void MakeRoom();
+  void Close();
+  void Work();
+  void Divide(int participants);
   int64_t Join(uint64_t& seen, bool& stop);
   void TakePieces(const Job& job, int64_t participant);
 
@@ -50,9 +62,12 @@ class ThreadPool {
   std::atomic<uint32_t> sequence_{0};
   std::atomic<bool> stop_{false};
   Job job_{};
-  alignas(64) std::atomic<int64_t> next_{0};
-  std::mutex busy_;
+  std::vector<Share> shares_;
+  alignas(64) std::atomic<int> awake_{0};
+  alignas(64) std::mutex busy_;
   std::vector<std::thread> workers_;
+  // The processor of each participant, that of the last caller first; empty if there is only one. Only the holder of `busy_` uses it.
+  std::vector<int> places_;
 };
 
 // The number of threads that this process should use: TRIVIUM_NUM_THREADS, or what its CPU affinity and its control group's quota allow.

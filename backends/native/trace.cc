@@ -1,5 +1,7 @@
 #include "trace.h"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <mutex>
 
@@ -14,11 +16,19 @@ struct Recorder {
   std::mutex mutex;
   std::vector<Event> events;
 
-  // Never destroyed: threads may still run while the process exits.
+  // Never destroyed: threads may still run while the process exits. A fork waits until nobody has the lock: the child must not inherit one
+  // that nobody releases.
   static Recorder& Get() {
-    static Recorder* const recorder = new Recorder;
+    static Recorder* const recorder = [] {
+      pthread_atfork(Lock, Unlock, Unlock);
+      return new Recorder;
+    }();
     return *recorder;
   }
+
+ private:
+  static void Lock() { Get().mutex.lock(); }
+  static void Unlock() { Get().mutex.unlock(); }
 };
 
 int64_t Now() { return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count(); }

@@ -12,7 +12,7 @@ from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.template import Element, Sink, emit
 from trivium.backends.cpu.contraction.tiling import ESTIMATED, Tiling
 from trivium.backends.cpu.target import CpuTarget
-from trivium.backends.cpu.threads import PARALLEL_FOR
+from trivium.backends.cpu.threads import call_parallel
 from trivium.backends.llvm.code import I32, I64, POINTER, Code
 from trivium.backends.llvm.displacement import Indices, terms_of, unflatten
 from trivium.backends.llvm.emitter import Emitter
@@ -133,8 +133,8 @@ class Lowering:
         grain = max(1, int(self.target.piece_cost * self.units / cost))
         if self.target.threads > 1 and self.units > grain:
             part = self._part(module, f"{name}.part", workspace, fast)
-            operands = [part, _table(builder, function.args), I64(self.units), I64(grain), I32(self.target.threads)]
-            Code(builder, self.target).call(PARALLEL_FOR, ll.VoidType(), *operands)
+            brief, code = cost < self.target.wake_cost, Code(builder, self.target)
+            call_parallel(code, part, _table(builder, function.args), (self.units, grain), brief)
             builder.ret_void()
         else:
             self._units(builder, function.args, workspace, (0, self.units), fast)

@@ -175,7 +175,9 @@ def choose(
     chunks, groups = _units(reduction, panels, tiles, sums, max(1, most_rows), 8 if pack_lhs else 1)
     if target.threads > 1:
         pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
-        chunks, groups = _shared_out(chunks, groups, problem.batch.extent, min(4 * target.threads, pieces))
+        rows_first = rhs is not Rhs.PACKED and (pack_lhs or problem.columns.extent * total < _moved(problem))
+        wanted = min(4 * target.threads, pieces)
+        chunks, groups = _shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
     prefetch = rhs is Rhs.CONSTANT and FEW_ROWS < problem.rows.extent <= SOON_DONE
     return Tiling(lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs, prefetch)
 
@@ -239,16 +241,28 @@ def _units(
     return split(tiles.count, most_tiles), split(panels.count, most_panels)
 
 
-def _shared_out(chunks: Split, groups: Split, batch: int, wanted: int) -> tuple[Split, Split]:
-    """Returns more units, up to `wanted`, so that every thread has some: panels are separated first, then rows."""
-    while batch * chunks.count * groups.count < wanted:
-        if groups.count < groups.extent:
-            groups = Split(groups.extent, min(groups.extent, 2 * groups.count))
-        elif chunks.count < chunks.extent:
-            chunks = Split(chunks.extent, min(chunks.extent, 2 * chunks.count))
+def _moved(problem: Problem) -> int:
+    """Returns the elements that threads which share out columns take from one another: those of lhs, and of the result,
+    which the next kernel reads by rows."""
+    return problem.rows.extent * (problem.reduction.extent + problem.columns.extent)
+
+
+def _shared_out(chunks: Split, groups: Split, batch: int, wanted: int, rows_first: bool) -> tuple[Split, Split]:
+    """Returns more units, up to `wanted`, so that every thread has some: either panels are separated first, then rows,
+    or the other way round."""
+    outer, inner = (chunks, groups) if rows_first else (groups, chunks)
+    while batch * outer.count * inner.count < wanted:
+        if outer.count < outer.extent:
+            outer = _finer(outer)
+        elif inner.count < inner.extent:
+            inner = _finer(inner)
         else:
             break
-    return chunks, groups
+    return (outer, inner) if rows_first else (inner, outer)
+
+
+def _finer(parts: Split) -> Split:
+    return Split(parts.extent, min(parts.extent, 2 * parts.count))
 
 
 def rhs_step(problem: Problem) -> int:

@@ -6,20 +6,10 @@ import math
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import F32, F64, Code, element, shaped
-from trivium.backends.llvm.math import f32, f64
+from trivium.backends.llvm.code import F32, Code, element
+from trivium.backends.llvm.math import f64, short_erfc
 from trivium.backends.llvm.math.hyperbolic import log1p
 from trivium.ir.decompositions.coefficients import ERF_INV
-
-LAST = 10.06
-"""From here on, erfc is less than half of the smallest number of f32."""
-SHORT_K = 3.5
-SHORT_TAIL = (
-    0.0004150217764028987, 0.00024910520699584885, -0.004320734804949381, 0.01696639732592141, -0.04541921493897989,
-    0.09443043925371554, -0.16134014673109287, 0.23313034593670595, -0.2892650007601256, 0.15529365619176044,
-)  # fmt: skip
-"""erfc(x) exp(x^2) in (x - k) / (x + k) for 0 <= x <= 10.2, to 26 bits"""
-SHORT_EXP = (*f32.exp.coefficients, 1.0, 1.0)
 
 LIMIT = 0.95
 SMALL = (
@@ -46,25 +36,11 @@ HEAD = -1 << 27
 def erfc(code: Code, x: ll.Value) -> ll.Value:
     """1 - erf(x) near 0; further out erfc(|x|), or its difference from 2"""
     if element(x.type) == F32:
-        return _short_erfc(code, x)
+        return short_erfc.erfc(code, x)
     tail = _tail(code, code.abs(x))
     tail = code.select(code.compare("<", x, 0.0), code.sub(2.0, tail), tail)
     small = code.sub(1.0, _small(code, x))
     return code.select(code.compare("<", code.abs(x), LIMIT), small, tail)
-
-
-def _short_erfc(code: Code, x: ll.Value) -> ll.Value:
-    """erfc(|x|), or its difference from 2, in f64 with the accuracy of f32: the rounding of a quotient and of x^2 would
-    have to be made up for otherwise."""
-    a = code.builder.fpext(code.abs(x), shaped(F64, x.type))
-    a = code.select(code.compare(">", a, LAST), LAST, a)
-    ratio = code.div(code.sub(a, SHORT_K), code.add(a, SHORT_K))
-    n, r = f64.exp.split(code, code.builder.fneg(code.mul(a, a)))
-    power = code.mul(code.polynomial(r, SHORT_EXP), f64.exp.power_of_two(code, n))
-    tail = code.mul(code.polynomial(ratio, SHORT_TAIL), power)
-    tail = code.select(code.compare(">=", a, LAST), 0.0, tail)
-    tail = code.builder.fptrunc(tail, x.type)
-    return code.select(code.compare("<", x, 0.0), code.sub(2.0, tail), tail)
 
 
 def erf(code: Code, x: ll.Value) -> ll.Value:

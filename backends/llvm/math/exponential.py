@@ -9,8 +9,11 @@ from dataclasses import dataclass
 import llvmlite.ir as ll
 
 from trivium.backends.llvm.code import Code
+from trivium.backends.llvm.whole_vectors import scaled
 
 LOG2_E = 1.4426950408889634
+ONE = 40.0
+"""Here and beyond, 1 / (1 + exp(-x)) is 1 in every format."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,10 @@ class Exponential:
         # scaling: subnormal numbers are slow on many processors, and masks produce many zeros.
         kept = code.builder.fcmp_unordered(">=", x, code.like(x, self.underflow))
         x = code.select(kept, code.select(code.compare(">", x, self.overflow), self.overflow, x), 0.0)
-        n, r = self.split(code, x)
-        return code.select(kept, self.scale(code, self.reduced(code, r), n), 0.0)
+        rounded, n, r = self.parts(code, x)
+        value = self.reduced(code, r)
+        found = scaled(code, value, n) if code.target.ldexp else self.scale(code, value, self.integer_of(code, rounded))
+        return code.select(kept, found, 0.0)
 
     def expm1(self, code: Code, x: ll.Value) -> ll.Value:
         """exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1)"""
@@ -47,7 +52,8 @@ class Exponential:
         # Half the power of two, which does not overflow.
         half = self.power_of_two(code, n, -1)
         found = code.fma(half, self.minus_one(code, r), code.sub(half, 0.5))
-        return code.select(code.compare("==", x, 0.0), x, code.add(found, found))
+        # So close to 0, the result is x, of which the half of a subnormal number would lose a bit.
+        return code.select(code.compare("<", code.abs(x), 2.0 ** -(self.digits + 1)), x, code.add(found, found))
 
     def less_one(self, code: Code, x: ll.Value) -> ll.Value:
         """exp(x) - 1, if its power of two is a normal number"""
@@ -56,29 +62,49 @@ class Exponential:
         return code.fma(power, self.minus_one(code, r), code.sub(power, 1.0))
 
     def logistic(self, code: Code, x: ll.Value) -> ll.Value:
-        """1 / (1 + exp(a)) for a = |x|, as 2^-n / (exp(r) + 2^-n), or its difference from 1. The sum is rounded once:
-        it is that of 1 + 2^-n, what its rounding lost, and exp(r) - 1."""
-        a = code.abs(x)
-        vanishes = code.compare(">", a, -self.underflow)
-        n, r = self.split(code, code.select(vanishes, 0.0, a))
-        n = code.isub(code.like(n, 0), n)
-        above = code.select(code.icompare("<", n, 1 - self.bias), code.like(n, 1 - self.bias), n)
-        power = self.power_of_two(code, above)
+        """1 / (1 + exp(-x)), as 2^-n / (2^-n + exp(r))"""
+        kept = code.builder.fcmp_unordered(">=", x, code.like(x, self.underflow))
+        x = code.select(kept, code.select(code.compare(">", x, ONE), ONE, x), 0.0)
+        rounded, n, r = self.parts(code, code.builder.fneg(x))
+        if code.target.ldexp:
+            n = code.builder.fneg(n)
+            power = scaled(code, code.like(x, 1.0), n)
+            found = scaled(code, self._inverse(code, power, r), n)
+        else:
+            integer = code.builder.neg(self.integer_of(code, rounded))
+            least = code.like(integer, 1 - self.bias)
+            power = self.power_of_two(code, code.select(code.icompare("<", integer, least), least, integer))
+            found = self.scale(code, self._inverse(code, power, r), integer)
+        return code.select(kept, found, 0.0)
+
+    def _inverse(self, code: Code, power: ll.Value, r: ll.Value) -> ll.Value:
+        """1 / (power + exp(r)). The sum is rounded once: it is that of 1 + power, what its rounding lost, and
+        exp(r) - 1."""
         one = code.add(power, 1.0)
         lost = code.sub(power, code.sub(one, 1.0))
-        divisor = code.add(one, code.add(lost, self.minus_one(code, r)))
-        small = code.select(vanishes, 0.0, self.scale(code, code.div(1.0, divisor), n))
-        return code.select(code.compare("<", x, 0.0), small, code.sub(1.0, small))
+        return code.div(1.0, code.add(one, code.add(lost, self.minus_one(code, r))))
 
     def split(self, code: Code, x: ll.Value, low: ll.Value | None = None) -> tuple[ll.Value, ll.Value]:
         """Returns n = round(x / ln 2) as an integer, and r = x - n ln 2. `low` is the low part of x."""
+        rounded, _, r = self.parts(code, x, low)
+        return self.integer_of(code, rounded), r
+
+    def parts(self, code: Code, x: ll.Value, low: ll.Value | None = None) -> tuple[ll.Value, ll.Value, ll.Value]:
+        """Returns n + `shift`, n and r of `split`, as floats."""
         high_part, low_part = self.ln2
-        shift = 1.5 * 2.0**self.digits  # adding this rounds to an integer, which is then in the low bits
-        rounded = code.fma(x if low is None else code.add(x, low), LOG2_E, shift)
-        integer = code.isub(code.bits(rounded, self.integer), code.bits(code.like(x, shift), self.integer))
-        n = code.sub(rounded, shift)
+        rounded = code.fma(x if low is None else code.add(x, low), LOG2_E, self.shift)
+        n = code.sub(rounded, self.shift)
         r = code.fma(n, -high_part, x)
-        return integer, code.fma(n, -low_part, r if low is None else code.add(r, low))
+        return rounded, n, code.fma(n, -low_part, r if low is None else code.add(r, low))
+
+    @property
+    def shift(self) -> float:
+        """Adding this number rounds to an integer, which is then in the low bits."""
+        return 1.5 * 2.0**self.digits
+
+    def integer_of(self, code: Code, rounded: ll.Value) -> ll.Value:
+        """Returns n, of n + `shift`."""
+        return code.isub(code.bits(rounded, self.integer), code.bits(code.like(rounded, self.shift), self.integer))
 
     def minus_one(self, code: Code, r: ll.Value) -> ll.Value:
         """exp(r) - 1 for |r| <= ln(2) / 2"""
@@ -96,7 +122,7 @@ class Exponential:
         """value * 2^n, which may be subnormal or infinite; in two steps if the target has no instruction for it, so
         that both powers are normal numbers."""
         if code.target.ldexp:
-            return code.ldexp(value, n)
+            return scaled(code, value, code.builder.sitofp(n, value.type))
         half = code.ashr(n, 1)
         for part in (half, code.isub(n, half)):
             value = code.mul(value, self.power_of_two(code, part))

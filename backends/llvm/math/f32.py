@@ -9,7 +9,7 @@ from collections.abc import Callable
 import llvmlite.ir as ll
 
 from trivium.backends.llvm.code import F32, F64, I32, I64, Code, shaped
-from trivium.backends.llvm.math import exponential, f64
+from trivium.backends.llvm.math import exponential, f64, short_exponential, short_tanh
 from trivium.backends.llvm.math.exponential import Exponential
 from trivium.backends.llvm.math.power import by_root
 from trivium.backends.llvm.math.trigonometric import by_all_digits, unless_any
@@ -39,9 +39,6 @@ SIN = (2.7179398784937803e-06, -0.00019839296874124557, 0.008333329111337662, -0
 """(sin(r) - r) / r^3 in r^2 for |r| <= pi / 4"""
 COS = (2.4434893930447288e-05, -0.0013887337408959866, 0.04166664555668831)
 """(cos(r) - 1 + r^2 / 2) / r^4 in r^2 for |r| <= pi / 4"""
-TANH_LIMIT = 0.3
-TANH_SMALL = -0.050331950187683105, 0.13314472138881683, -0.33333054184913635
-"""(tanh(x) - x) / x^3 in x^2 for |x| <= TANH_LIMIT"""
 ERF_INV_MIDDLE = 2.499751329421997
 """Where the value, which is the last coefficient, is almost a number of f32."""
 ERF_INV_CENTRE = (
@@ -78,14 +75,12 @@ def log1p(code: Code, x: ll.Value) -> ll.Value:
     return exponential.log1p(code, x, log)
 
 
+def short_exp(code: Code, x: ll.Value) -> ll.Value:
+    return short_exponential.exp(code, x, exp)
+
+
 def tanh(code: Code, x: ll.Value) -> ll.Value:
-    """x + x^3 P(x^2) near 0; further out e / (e + 2), where e = exp(2 |x|) - 1"""
-    a, square = code.abs(x), code.mul(x, x)
-    small = code.fma(code.mul(x, square), code.polynomial(square, TANH_SMALL), x)
-    limited = code.select(code.compare(">", a, 10.0), 10.0, a)
-    e = exp.less_one(code, code.add(limited, limited))
-    large = code.div(e, code.add(e, 2.0))
-    return code.copysign(code.select(code.compare("<", a, TANH_LIMIT), small, large), x)
+    return short_tanh.tanh(code, x, exp)
 
 
 def sin(code: Code, x: ll.Value) -> ll.Value:
@@ -146,7 +141,7 @@ def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
 
 
 FUNCTIONS: dict[str, Callable[..., ll.Value]] = {
-    "exponential": exp, "exponential_minus_one": exp.expm1, "log": log, "log_plus_one": log1p, "tanh": tanh,
+    "exponential": short_exp, "exponential_minus_one": exp.expm1, "log": log, "log_plus_one": log1p, "tanh": tanh,
     "logistic": exp.logistic, "rsqrt": exponential.rsqrt, "sine": sin, "cosine": cos, "tan": tan,
     "erf_inv": erf_inv, "power": power,
 }  # fmt: skip

@@ -16,7 +16,7 @@ from trivium.backends.cpu.target import CpuTarget, host
 from trivium.backends.cpu.threads import PARALLEL_FOR
 from trivium.compiler.kernel import Kernel, KernelBuilder
 
-EAGER = replace(host(), split_cost=0.0, piece_cost=1.0).with_threads(4)
+EAGER = replace(host(), split_cost=0.0, wake_cost=0.0, piece_cost=1.0).with_threads(4)
 """A processor on which every loop is worth splitting."""
 
 

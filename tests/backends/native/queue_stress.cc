@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pjrt_host.h"
+#include "trace.h"
 
 namespace {
 
@@ -266,6 +267,38 @@ void WorkInFlight() {
   for (std::thread& user : users) user.join();
   DestroyBuffer(x);
   Call(api.Client_Destroy, Client_Destroy_Args{{}, client});
+}
+
+// A child may listen to what runs, although other threads were reporting theirs when it was forked.
+[[maybe_unused]] void ForksWhileThreadsAreTraced() {
+  using namespace trivium::trace;
+  constexpr size_t kEvents = 1000;  // copying them takes a while, in which a fork finds the lock taken
+  Start();
+  for (size_t i = 0; i < kEvents; ++i) const Span span("run", "line");
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> reporters;
+  for (int i = 0; i < 2; ++i) {
+    reporters.emplace_back([&] {
+      while (!stop) {
+        Events();
+        std::this_thread::yield();  // the fork gets the lock too
+      }
+    });
+  }
+  for (int turn = 0; turn < 50; ++turn) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      { const Span span("run", "line"); }
+      std::_Exit(Events().size() == kEvents + 1 ? 0 : 1);
+    }
+    int status = 1;
+    EXPECT(waitpid(child, &status, 0) == child && status == 0);
+  }
+  stop = true;
+  for (std::thread& reporter : reporters) reporter.join();
+  EXPECT(Events().size() == kEvents);
+  Stop();
 }
 
 // After the queues were closed, runs are done by their callers.

@@ -2,6 +2,7 @@
 // come and go, runs that end early, forks, and an exit while workers are busy. Prints what is wrong and returns 1, or prints nothing and
 // returns 0.
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,10 +40,17 @@ void PjrtExecutions();
 void ArtifactsOfRandomNumbers();
 void Packings();
 
+// In foreign_stress.cc.
+void ForeignPrograms();
+
+// In transfer_stress.cc.
+void TransfersWithHosts();
+
 // In queue_stress.cc.
 void WorkInFlight();
 void ForksInFlight();
 void ForksWhileABufferIsUsed();
+void ForksWhileThreadsAreTraced();
 void QueuesThatEnd();
 
 namespace {
@@ -82,7 +90,7 @@ void CheckLoops(const Loop& loop, int turns, int seed) {
   std::mt19937 random(seed);
   for (int turn = 0; turn < turns; ++turn) {
     const int64_t count = static_cast<int64_t>(random() % 3000) - 10;
-    CheckLoop(loop, count, random() % 400, static_cast<int>(random() % 6));
+    CheckLoop(loop, count, random() % 400, static_cast<int>(random() % 11) - 5);
   }
 }
 
@@ -124,6 +132,28 @@ void LoopsWithinLoops() {
       for (int n : matrix.counts) EXPECT(n == 1);
     }
   });
+}
+
+// A caller that moves finds no worker on its processor.
+void CallersThatMove() {
+  cpu_set_t all;
+  EXPECT(sched_getaffinity(0, sizeof(all), &all) == 0);
+  trivium::ThreadPool pool(std::min(CPU_COUNT(&all), 4));
+  const int processors = static_cast<int>(std::thread::hardware_concurrency());
+  const auto apart = [](void* context, int64_t begin, int64_t end, int64_t participant) {
+    EXPECT(participant == 0 || sched_getcpu() != *static_cast<int*>(context));
+    for (volatile int64_t i = begin * 100; i < end * 100;) i = i + 1;
+  };
+  for (int turn = 0; turn < 200; ++turn) {
+    int here = turn % processors;
+    if (!CPU_ISSET(here, &all)) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(here, &one);
+    EXPECT(sched_setaffinity(0, sizeof(one), &one) == 0);
+    for (int loop = 0; loop < 20; ++loop) pool.ParallelFor(apart, &here, 100, 1, 0);
+  }
+  EXPECT(sched_setaffinity(0, sizeof(all), &all) == 0);
 }
 
 // Pools that are destroyed while their workers start, spin or sleep.
@@ -317,6 +347,7 @@ int main() {
   Part(Participants);
   Part(LoopsWithinLoops);
   Part(Meetings);
+  Part(CallersThatMove);
   Part(PoolsThatComeAndGo);
   Part(Runs);
   Part(RunsThatSignalsEnd);
@@ -324,11 +355,14 @@ int main() {
   Part(PjrtExecutions);
   Part(ArtifactsOfRandomNumbers);
   Part(Packings);
+  Part(ForeignPrograms);
+  Part(TransfersWithHosts);
   Part(WorkInFlight);
 #ifndef __SANITIZE_THREAD__  // it does not follow threads that a forked child starts
   Part(Forks);
   Part(ForksInFlight);
   Part(ForksWhileABufferIsUsed);
+  Part(ForksWhileThreadsAreTraced);
 #endif
   Part(QueuesThatEnd);
   // The process exits while this thread and the pool's workers are busy.

@@ -1,6 +1,7 @@
 """Our declaration of PJRT's C ABI, compared with the C header that TensorFlow's wheel contains: every constant, and the
 size and the offset of every field of every structure, including the table of functions."""
 
+import ctypes
 import importlib.util
 import re
 import shutil
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trivium.backends.plugin.compiler import TYPES
+from trivium.backends.table.abi import TYPES, abi
 from trivium.ir.bytecode.versions import CURRENT, FIRST
 
 pytestmark = pytest.mark.tensorflow
@@ -97,6 +98,40 @@ def test_declaration_of_the_profiler_equals_the_published_header(tmp_path: Path)
     theirs = output(tmp_path / "theirs", sizes("PLUGIN_Profiler_", f'#include "{path}"'), headers)
     assert len(theirs) > 40
     assert ours == theirs
+
+
+EXTENSIONS = ("ffi", "layouts", "memory_descriptions")
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_declarations_of_extensions_equal_the_published_headers(name: str, tmp_path: Path) -> None:
+    """The published names of functions in an extension begin with a prefix that ours lack."""
+    headers, path = include(), f"xla/pjrt/c/pjrt_c_api_{name}_extension.h"
+    found = list(structures((headers / path).read_text()))
+
+    def sizes(prefix: str, top: str, *, ours: bool) -> str:
+        lines = [f'printf("{name} %zu\\n", sizeof({prefix}{name}));' for name, _ in found]
+        for name, fields in found:
+            for field in fields:
+                member = field.removeprefix("PJRT_") if ours else field
+                lines.append(f'printf("{name}.{field} %zu\\n", offsetof({prefix}{name}, {member}));')
+        return f"#include <cstddef>\n#include <cstdio>\n{top}\nint main() {{ {' '.join(lines)} }}\n"
+
+    mine = output(tmp_path / "ours", sizes("trivium::pjrt::", '#include "pjrt/abi/extensions.h"', ours=True), NATIVE)
+    theirs = output(tmp_path / "theirs", sizes("PJRT_", f'#include "{path}"', ours=False), headers)
+    assert len(theirs) > 10
+    assert mine == theirs
+
+
+def test_sizes_of_the_callbacks_extension() -> None:
+    """Its header is not in TensorFlow's wheel; the published one states these sizes."""
+    sizes = {
+        "Extension": 40, "RegisterCallback_Args": 40, "InvokeCallback_Args": 32, "PrefatalArgs": 32,
+    }  # fmt: skip
+    structures = abi().structures
+    assert {name: ctypes.sizeof(structures[f"Callback_{name}"]) for name in sizes} == sizes
+    assert [abi().constants[f"Callback_Type_{name}"] for name in ("Tpu_SliceBuilder", "Prefatal")] == [1, 2]
+    assert abi().constants["Extension_Type_Callback"] == 14
 
 
 def test_element_types_have_the_numbers_of_the_header() -> None:

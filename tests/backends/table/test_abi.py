@@ -8,6 +8,8 @@ from tests.backends.native.test_abi import NATIVE, output
 from trivium.backends.plugin.compiler import TYPES
 from trivium.backends.table.abi import abi
 
+HEADERS = ("<cstddef>", "<cstdio>", '"pjrt/abi/table.h"', '"pjrt/abi/extensions.h"')
+
 
 def program() -> str:
     lines = []
@@ -21,7 +23,8 @@ def program() -> str:
     lines += [f'printf("{name} %d\\n", (int)trivium::pjrt::{name});' for name in abi().constants]
     lines += [f'printf("{name} %zu\\n", offsetof(trivium::pjrt::Api, {name}));' for name in abi().functions]
     body = "\n  ".join(lines)
-    return f'#include <cstddef>\n#include <cstdio>\n#include "pjrt/abi/table.h"\nint main() {{\n  {body}\n}}\n'
+    top = "".join(f"#include {file}\n" for file in HEADERS)
+    return f"{top}int main() {{\n  {body}\n}}\n"
 
 
 def layouts() -> list[str]:

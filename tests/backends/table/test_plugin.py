@@ -63,3 +63,10 @@ def test_the_kit_names_the_check_in_which_a_plugin_dies(other: str, tmp_path: Pa
     assert done.returncode > 0
     assert "devices are found by their numbers" in done.stdout
     assert "SIGABRT" in done.stdout
+
+
+def test_functions_of_extensions(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = load(other, "newer", monkeypatch)
+    assert plugin.extension("Layouts")
+    assert plugin.extension("Megascale") is None
+    plugin.call("Layouts_MemoryLayout_Destroy")

@@ -121,14 +121,16 @@ def test_functions_take_a_pointer_for_each_param_and_the_workspace() -> None:
 
 
 def test_small_products_do_not_wake_threads() -> None:
-    def calls(m: int) -> bool:
+    def limits(m: int) -> list[str]:
         module = ll.Module("test")
         case = matmul(normal(1, m, 256), normal(1, 256, 256))
         Lowering(case.kernel, host().with_threads(4)).emit(module, "product", WorkspaceSize())
-        return PARALLEL_FOR in str(module)
+        calls = [line for line in str(module).splitlines() if f'call void @"{PARALLEL_FOR}"' in line]
+        return [call.rpartition("i32 ")[2].rstrip(")") for call in calls]
 
-    assert not calls(8)
-    assert calls(4000)
+    assert limits(1) == []
+    assert limits(8) == ["-4"]
+    assert limits(4000) == ["4"]
 
 
 def test_the_template_leaves_what_it_cannot_do() -> None:

@@ -43,8 +43,8 @@ LAYOUTS = {"first": (NCHW, NCHW, NCHW), "last": (NHWC, HWIO, NHWC)}
 
 
 def processor(name: str, threads: int = 1) -> CpuTarget:
-    vector_bytes, registers, *_ = LEVELS[name]
-    return replace(host(), vector_bytes=vector_bytes, vector_registers=registers, threads=threads)
+    facts = LEVELS[name]
+    return replace(host(), vector_bytes=facts.vector_bytes, vector_registers=facts.vector_registers, threads=threads)
 
 
 @cache
@@ -75,7 +75,7 @@ def test_every_element_is_in_one_part(name: str, dtype: str) -> None:
     for threads in (1, 8):
         for chosen in plans(name, dtype, threads):
             problem, tiling = chosen.problem, chosen.tiling
-            assert tiling.lanes == LEVELS[name][0] // np.dtype(DTYPES[dtype]).itemsize
+            assert tiling.lanes == LEVELS[name].vector_bytes // np.dtype(DTYPES[dtype]).itemsize
             assert (tiling.tiles.extent, tiling.chunks.extent) == (problem.rows.extent, tiling.tiles.count)
             assert tiling.panels.extent == -(-problem.columns.extent // tiling.lanes)
             assert tiling.groups.extent == tiling.panels.count
@@ -93,7 +93,7 @@ def test_every_element_is_in_one_part(name: str, dtype: str) -> None:
 @everywhere
 def test_tiles_fit_in_registers(name: str, dtype: str) -> None:
     """The accumulators, a row of rhs, and an operand of lhs."""
-    registers = LEVELS[name][1]
+    registers = LEVELS[name].vector_registers
     for chosen in plans(name, dtype):
         rows, vectors = chosen.tiling.tiles.size, chosen.tiling.panels.size
         assert rows * vectors + vectors + 1 <= registers, chosen.tiling

@@ -4,16 +4,27 @@ references."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+import llvmlite.ir as ll
 import mpmath
 import numpy as np
 
 from tests.backends.harness import elementwise, run
+from tests.backends.llvm.running import of_memory
+from trivium.backends.cpu.target import host
+from trivium.backends.llvm.code import F32, Code
+from trivium.backends.llvm.loops import counted
+from trivium.backends.llvm.memory import load_vector, store_vector
+from trivium.backends.llvm.numbers import i64
 
 TYPES = {"f32": np.float32, "f64": np.float64}
 EVERYTHING = (-np.inf, np.inf)
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, -1e-40, 89, -104, 2, 1e30, 3e38]
 NAN, INF = np.nan, np.inf
+
+WAYS = [way for way in (False, True) if not way or host().looks_up]
+"""Whether a function uses the instructions that look coefficients up and scale: both, if this processor has them."""
 
 Reference = Callable[[np.ndarray], np.ndarray]
 Exact = Callable[[mpmath.mpf], mpmath.mpf]
@@ -95,3 +106,34 @@ def expect_limits(op: str, name: str, values: Sequence[float]) -> None:
     wanted = np.array([*values, NAN], TYPES[name])
     np.testing.assert_array_equal(got, wanted)
     np.testing.assert_array_equal(np.signbit(got[wanted == 0]), np.signbit(wanted[wanted == 0]))
+
+
+def in_lanes(function: Callable[[Code, ll.Value], ll.Value], x: np.ndarray, lanes: int, looks_up: bool) -> np.ndarray:
+    """Returns a function of numbers of f32, computed in `lanes`, which divide them."""
+    vector = ll.VectorType(F32, lanes)
+
+    def emit(code: Code, pointer: ll.Value) -> None:
+        code.target = replace(code.target, looks_up=looks_up, ldexp=looks_up)
+        with counted(code, 0, x.size, lanes) as loop:
+            place = code.builder.gep(pointer, [i64(loop.index)], source_etype=F32)
+            if lanes == 1:
+                code.builder.store(function(code, code.builder.load(place, typ=F32)), place)
+            else:
+                store_vector(code, function(code, load_vector(code, place, vector)), place)
+
+    result = x.copy()
+    of_memory(emit)(result.ctypes.data)
+    return result
+
+
+def expect_lanes_not_to_matter(
+    function: Callable[[Code, ll.Value], ll.Value], looks_up: bool, wanted: Sequence[float], edge: float
+) -> None:
+    """Requires the same bits on any number of lanes, and `wanted` for NaN, inf, -inf, -0 and 0."""
+    numbers = [NAN, INF, -INF, -0.0, 0.0, 1e-45, -1e-40, edge]
+    x = np.concatenate([numbers, np.random.default_rng(0).normal(0, 2, 120)]).astype(np.float32)
+    expected = in_lanes(function, x, 16, looks_up)
+    np.testing.assert_array_equal(expected[:5], np.array(wanted, np.float32))
+    for lanes in (1, 2, 4, 8, 32, 64):
+        got = in_lanes(function, x, lanes, looks_up)
+        np.testing.assert_array_equal(got.view(np.int32), expected.view(np.int32))

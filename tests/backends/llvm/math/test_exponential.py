@@ -5,8 +5,20 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
+import scipy.special as special
 
-from tests.backends.llvm.math.measuring import INF, NAN, compiled, expect_limits, worst
+from tests.backends.llvm.math.measuring import (
+    INF,
+    NAN,
+    WAYS,
+    compiled,
+    expect_lanes_not_to_matter,
+    expect_limits,
+    in_lanes,
+    ulps,
+    worst,
+)
+from trivium.backends.llvm.math import f32
 
 FUNCTIONS = {
     # the exact function, its domain, and its values at 0, -0, inf, -inf
@@ -44,8 +56,9 @@ def test_small_arguments_lose_no_digits() -> None:
     x = np.concatenate([x, -x])
     for op in ("exponential_minus_one", "log_plus_one"):
         np.testing.assert_array_equal(compiled(op, "f64", x), x)
-    subnormal = np.array([5e-324, -5e-324, 1e-310])
-    np.testing.assert_allclose(compiled("exponential_minus_one", "f64", subnormal), subnormal, rtol=0, atol=5e-324)
+    for name, smallest in (("f32", np.float32(1e-45)), ("f64", np.float64(5e-324))):
+        subnormal = smallest * np.array([1, -1, 3, 12345], smallest.dtype)
+        np.testing.assert_array_equal(compiled("exponential_minus_one", name, subnormal), subnormal)
 
 
 def test_logarithms_outside_of_their_domain() -> None:
@@ -61,3 +74,15 @@ def test_the_exponential_never_falls(name: str) -> None:
     step = np.finfo(np.float32 if name == "f32" else np.float64).eps
     x = np.sort((meeting[:, None] * (1 + step * np.arange(-8, 9))).ravel())
     assert (np.diff(compiled("exponential", name, x)) >= 0).all()
+
+
+@pytest.mark.parametrize("scales", WAYS)
+def test_powers_of_two_by_instruction_or_by_products(scales: bool) -> None:
+    x = np.linspace(-106, 106, 160_000).astype(np.float32)
+    got, exact = in_lanes(f32.exp.logistic, x, 16, scales), special.expit(x.astype(np.float64))
+    assert ulps(got, exact).max() <= 1.8
+    assert got.max() == 1
+    x = x[x < 88]
+    x = x[: x.size // 16 * 16]
+    assert ulps(in_lanes(f32.exp, x, 16, scales), np.exp(x.astype(np.float64))).max() <= 1.0
+    expect_lanes_not_to_matter(f32.exp.logistic, scales, [NAN, 1, 0, 0.5, 0.5], 40)

@@ -1,0 +1,36 @@
+"""Functions of f32 on a part of the numbers that is divided into 16, each with a polynomial of its own, on processors
+whose lanes select coefficients from registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import llvmlite.ir as ll
+
+from trivium.backends.llvm import lookup
+from trivium.backends.llvm.code import I32, Code
+
+FIRST = 0.5
+FRACTION = 21
+"""The bits of a number of f32 below the two highest of its fraction."""
+
+
+@dataclass(frozen=True)
+class ByParts:
+    """A function from 0 to `last`. Four parts are between each two powers of two of `scale` * x + FIRST, so that they
+    become wider; the low bits of that sum's exponent and the high bits of its fraction are a part's number.
+    `coefficients` are those of polynomials in the distance from each part's centre, from the highest power down."""
+
+    scale: float
+    last: float
+    centres: Sequence[float]
+    coefficients: Sequence[Sequence[float]]
+
+    def __call__(self, code: Code, x: ll.Value) -> ll.Value:
+        number = code.lshr(code.bits(code.fma(x, self.scale, FIRST), I32), FRACTION)
+        centre, found, *others = lookup.rows(code, (self.centres, *self.coefficients), number)
+        step = code.sub(x, centre)
+        for coefficient in others:
+            found = code.fma(found, step, coefficient)
+        return found
