@@ -36,8 +36,8 @@ WITHOUT_MEANING = frozenset(
         *("in_tree", "out_tree", "static_args", "num_consts", "symbolic_zeros", "computation"),
         # a promise by the user
         "unique_indices",
-        # already determined by the name of the primitive or the operand's type
-        *("impl", "update_jaxpr", "update_consts"),
+        # already determined by the operand's type
+        "impl",
     }
 )
 """Parameters of primitives that do not change what a program means."""

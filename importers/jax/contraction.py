@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from jax import lax
+from jax.typing import DTypeLike
 
 from trivium.importers.convolution import Layout
 from trivium.importers.convolution import dimension_numbers as convolution_numbers
 from trivium.importers.jax.context import Context, Ints, Padding, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import ElementType, FloatType, element_type_of
 
 DotNumbers = tuple[tuple[Ints, Ints], tuple[Ints, Ints]]
 """The contracting dimensions of both operands, and the batching ones."""
 Precision = lax.Precision | tuple[lax.Precision, lax.Precision] | None
+Algorithm = lax.DotAlgorithm | lax.DotAlgorithmPreset
 
 
 @rule("dot_general")
-def dot_general(ctx: Context, lhs: Value, rhs: Value, dimension_numbers: DotNumbers, precision: Precision) -> Value:
+def dot_general(
+    ctx: Context, lhs: Value, rhs: Value, dimension_numbers: DotNumbers, precision: Precision | Algorithm
+) -> Value:
     """dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)"""
     contracting, batching = dimension_numbers
     numbers = ops.DotDimensionNumbers(
@@ -27,8 +33,65 @@ def dot_general(ctx: Context, lhs: Value, rhs: Value, dimension_numbers: DotNumb
         lhs_contracting_dimensions=tuple(contracting[0]),
         rhs_contracting_dimensions=tuple(contracting[1]),
     )
-    config = _precision(ctx, precision)
-    return ctx.add(ops.DotGeneral(lhs, rhs, dot_dimension_numbers=numbers, precision_config=config, result=ctx.result))
+    if not isinstance(precision, Algorithm):
+        config = _precision(ctx, precision)
+        lhs, rhs = _of_one_type(ctx, lhs, rhs)
+        dot = ops.DotGeneral(lhs, rhs, dot_dimension_numbers=numbers, precision_config=config, result=ctx.result)
+        return ctx.add(dot)
+    (left, right, total), algorithm = _algorithm(ctx, precision, lhs, rhs)
+    lhs, rhs = _of_one_type(ctx, ctx.convert(lhs, left), ctx.convert(rhs, right))
+    result = ctx.result.with_element(total)
+    dot = ops.DotGeneral(lhs, rhs, dot_dimension_numbers=numbers, algorithm=algorithm, result=result)
+    return ctx.convert(ctx.add(dot), ctx.result.element_type)
+
+
+def _of_one_type(ctx: Context, lhs: Value, rhs: Value) -> tuple[Value, Value]:
+    """Converts operands of different types to the result's, as JAX does; 8-bit floats to f32, which has all of them."""
+    left, right = lhs.type.element_type, rhs.type.element_type
+    if left is right:
+        return lhs, rhs
+    kind = FloatType("f32") if _has_8_bits(left) and _has_8_bits(right) else ctx.result.element_type
+    return ctx.convert(lhs, kind), ctx.convert(rhs, kind)
+
+
+def _has_8_bits(kind: ElementType) -> bool:
+    return isinstance(kind, FloatType) and kind.width == 8
+
+
+def _algorithm(
+    ctx: Context, precision: Algorithm, lhs: Value, rhs: Value
+) -> tuple[tuple[ElementType, ElementType, ElementType], ops.DotAlgorithm | None]:
+    """Returns the types that the algorithm requires of the operands and of their product, and what says it in
+    StableHLO."""
+    if isinstance(precision, lax.DotAlgorithm):
+        left, right, total = map(element_type_of, precision[:3])
+        return (left, right, total), ops.DotAlgorithm(left, right, total, *precision[3:])
+    dtypes = (
+        _supported(lhs.type.dtype, precision.supported_lhs_types),
+        _supported(rhs.type.dtype, precision.supported_rhs_types),
+    )
+    kinds = (*dtypes, _supported(ctx.result.dtype, precision.supported_output_types(*dtypes)))
+    left, right, total = map(element_type_of, kinds)
+    if precision is lax.DotAlgorithmPreset.DEFAULT:
+        return (left, right, total), None
+    if not precision.name.startswith("ANY_F8"):
+        return (left, right, total), _named(precision.name.lower())
+    if not _has_8_bits(left) or not _has_8_bits(right):
+        ctx.unsupported("precision", precision, "another one: it is for operands of 8-bit floats")
+    is_fast = precision is lax.DotAlgorithmPreset.ANY_F8_ANY_F8_F32_FAST_ACCUM
+    return (left, right, total), ops.DotAlgorithm(left, right, FloatType("f32"), 1, 1, 1, is_fast)
+
+
+def _named(name: str) -> ops.DotAlgorithm:
+    """Returns the algorithm with a name such as "bf16_bf16_f32_x3"."""
+    types, _, products = name.partition("_x")
+    left, right, total = map(FloatType, types.split("_"))
+    return ops.DotAlgorithm(left, right, total, 1, 1, int(products or 1), False)
+
+
+def _supported(dtype: np.dtype, supported: Sequence[DTypeLike] | None) -> np.dtype:
+    """Returns the type in which an algorithm takes an array: its own, if the algorithm supports that."""
+    return dtype if supported is None or dtype in supported else np.dtype(supported[0])
 
 
 @rule("conv_general_dilated")

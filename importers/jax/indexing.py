@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jax import lax
+from jax.extend import core
 
 from trivium.importers.jax.context import Context, Ints, key_shape, rule
 from trivium.ir import ops
@@ -111,8 +112,10 @@ def scatter(
     indices_are_sorted: bool,
     unique_indices: bool,
     mode: lax.GatherScatterMode,
+    update_jaxpr: core.Jaxpr | None,
+    update_consts: Sequence[object],
 ) -> Value:
-    """scatter(operand, scatter_indices, updates, dimension_numbers, mode)"""
+    """scatter(operand, scatter_indices, updates, dimension_numbers, mode, update_jaxpr, update_consts)"""
     words = key_shape(ctx.operands[0])
     numbers = ops.ScatterDimensionNumbers(
         update_window_dims=(
@@ -131,14 +134,6 @@ def scatter(
     elif any(sizes[d] != 1 for d in numbers.scatter_dims_to_operand_dims):
         indices, indices_are_sorted = _outside_or_inside(ctx, x, indices, sizes, numbers), False
     kind = TensorType((), x.type.element_type)
-    combine = {
-        "scatter": lambda emit, old, new: new,
-        "scatter-add": lambda emit, old, new: emit.add(ops.Add(old, new)),
-        "scatter-sub": lambda emit, old, new: emit.add(ops.Subtract(old, new)),
-        "scatter-mul": lambda emit, old, new: emit.add(ops.Multiply(old, new)),
-        "scatter-min": lambda emit, old, new: emit.add(ops.Minimum(old, new)),
-        "scatter-max": lambda emit, old, new: emit.add(ops.Maximum(old, new)),
-    }[ctx.op]
     return ctx.add(
         ops.Scatter(
             [x],
@@ -147,9 +142,25 @@ def scatter(
             scatter_dimension_numbers=numbers,
             indices_are_sorted=bool(indices_are_sorted),
             unique_indices=bool(unique_indices),
-            update_computation=ctx.region([kind, kind], combine),
+            update_computation=ctx.region([kind, kind], _update(ctx.op, update_jaxpr, update_consts)),
         )
     )[0]
+
+
+def _update(name: str, jaxpr: core.Jaxpr | None, constants: Sequence[object]) -> Callable[..., Value]:
+    """Returns how an element and its update become the new element. The plain scatter replaces it, or has a jaxpr for
+    that (`x.at[i].apply`)."""
+    if name == "scatter" and jaxpr is not None:
+        closed = core.ClosedJaxpr(jaxpr, constants)
+        return lambda emit, old, new: emit.inline(closed, old, new)[0]
+    return {
+        "scatter": lambda emit, old, new: new,
+        "scatter-add": lambda emit, old, new: emit.add(ops.Add(old, new)),
+        "scatter-sub": lambda emit, old, new: emit.add(ops.Subtract(old, new)),
+        "scatter-mul": lambda emit, old, new: emit.add(ops.Multiply(old, new)),
+        "scatter-min": lambda emit, old, new: emit.add(ops.Minimum(old, new)),
+        "scatter-max": lambda emit, old, new: emit.add(ops.Maximum(old, new)),
+    }[name]
 
 
 def _windows(x: Value, updates: Value, numbers: ops.ScatterDimensionNumbers) -> list[int]:

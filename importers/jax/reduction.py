@@ -177,13 +177,16 @@ def select_and_gather_add(
 @rule("sort")
 def sort(ctx: Context, *values: Value, dimension: int, is_stable: bool, num_keys: int) -> Sequence[Value]:
     """sort(operands, dimension, is_stable, num_keys): by the first `num_keys` operands, in order; NaN last, zeros
-    equal"""
+    equal; complex numbers by their real parts, then by their imaginary ones"""
     types = [TensorType((), value.type.element_type) for value in values for _ in range(2)]
 
     def before(emit: Context, *pairs: Value) -> Value:
         result: Value | None = None
-        for key in reversed(range(num_keys)):
-            lhs, rhs = (_sortable(emit, value) for value in pairs[2 * key : 2 * key + 2])
+        lefts, rights = (
+            [part for value in side for part in _sortable(emit, value)]
+            for side in (pairs[0 : 2 * num_keys : 2], pairs[1 : 2 * num_keys : 2])
+        )
+        for lhs, rhs in reversed(list(zip(lefts, rights, strict=True))):
             less = _compare(emit, "LT", lhs, rhs)
             if result is not None:
                 less = emit.add(ops.Or(less, emit.add(ops.And(_compare(emit, "EQ", lhs, rhs), result))))
@@ -195,15 +198,16 @@ def sort(ctx: Context, *values: Value, dimension: int, is_stable: bool, num_keys
     return ctx.add(ops.Sort(list(values), dimension=dimension, is_stable=is_stable, comparator=comparator))
 
 
-def _sortable(emit: Context, x: Value) -> Value:
-    """Returns zeros of one sign and NaNs of one kind, so that the total order sorts as JAX does."""
+def _sortable(emit: Context, x: Value) -> list[Value]:
+    """Returns the real numbers to sort by, with zeros of one sign and NaNs of one kind, so that the total order sorts
+    as JAX does."""
     kind = x.type.element_type
     if is_complex(kind):
-        emit.unsupported("operands", f"{x.type} as a key", "real keys")
+        return [*_sortable(emit, emit.add(ops.Real(x))), *_sortable(emit, emit.add(ops.Imag(x)))]
     if not is_float(kind):
-        return x
+        return [x]
     zero = emit.select(emit.compare("EQ", x, emit.scalar(0, kind)), emit.scalar(0, kind), x)
-    return emit.select(emit.compare("NE", x, x), emit.scalar(np.nan, kind), zero)
+    return [emit.select(emit.compare("NE", x, x), emit.scalar(np.nan, kind), zero)]
 
 
 def _compare(emit: Context, direction: str, lhs: Value, rhs: Value) -> Value:

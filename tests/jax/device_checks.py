@@ -1,6 +1,7 @@
 """What JAX's users do with a device, on Trivium: each function is one check, in a process in which Trivium is the
 default platform. `python -m tests.jax.device_checks` runs all, or those named, and prints one line of JSON for each."""
 
+import ctypes
 import functools
 import gc
 import json
@@ -12,8 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import buffer_callback
 
-from tests.jax import lowering_checks, sharding_checks
+import trivium
+from tests.jax import layout_checks, lowering_checks, sharding_checks
+from tests.jax.release import is_soon
 from tests.jax.sharding_checks import X, raises
+from trivium.jax import lowering
+from trivium.pjrt.foreign import address, handler
 
 RANDOM = np.random.default_rng(0)
 SQUARE = RANDOM.standard_normal((3, 5, 5)).astype(np.float32)
@@ -198,20 +203,20 @@ def memory_is_given_back():
     y.delete()
     raises(RuntimeError, "deleted", np.asarray, y)
     del y
-    gc.collect()
-    assert device.memory_stats()["bytes_in_use"] <= before
+    assert is_soon(lambda: device.memory_stats()["bytes_in_use"] <= before)
 
 
 def memory_is_used_again():
     """Memory of large buffers serves the next ones of that size."""
-    run = jax.jit(lambda x: x + 1)
+    run, device = jax.jit(lambda x: x + 1), jax.devices()[0]
     for count in (1 << 18, 1 << 21, 100):
-        x = jnp.zeros(count, np.float32)
+        x = jnp.zeros(count, np.float32).block_until_ready()
+        before = device.memory_stats()["bytes_in_use"]
         first, second = run(x), run(x)
         places = {y.block_until_ready().unsafe_buffer_pointer() for y in (first, second)}
         assert len(places) == 2
         del first, second
-        gc.collect()
+        assert is_soon(lambda before=before: device.memory_stats()["bytes_in_use"] <= before)
         again = [run(x) for _ in range(2)]
         if count > 100:
             assert {y.block_until_ready().unsafe_buffer_pointer() for y in again} == places
@@ -318,12 +323,52 @@ def foreign_functions():
     np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(matrix), rtol=1e-4, atol=1e-5)
 
 
+def foreign_functions_of_this_platform():
+    """Handlers and types that are registered for the platform; states of calls are deleted with the program."""
+    deleted = []
+    deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleted.append)
+    for platform in ("trivium", "cpu"):
+        name = f"device_checks.{platform}"
+        number, info, seen = ctypes.c_int64(), (ctypes.c_size_t * 3)(24, 0, address(deleter)), []
+        first = handler(lambda call, number=number: call.set_state(number.value, 77))
+        main = handler(lambda call, number=number, seen=seen: seen.append(call.state(number.value)))
+        kind = {"type_id": number, "type_info": info}
+        kind = {key: jax.ffi.pycapsule(ctypes.addressof(value)) for key, value in kind.items()}
+        jax.ffi.register_ffi_type(name, kind, platform=platform)
+        stages = {"instantiate": jax.ffi.pycapsule(address(first)), "execute": jax.ffi.pycapsule(address(main))}
+        jax.ffi.register_ffi_target(name, stages, platform=platform)
+        call = jax.ffi.ffi_call(name, jax.ShapeDtypeStruct((2,), np.float32), has_side_effect=True)
+        compiled = jax.jit(call).lower(np.zeros(2, np.float32)).compile()
+        for _ in range(3):
+            jax.block_until_ready(compiled(np.zeros(2, np.float32)))
+        assert seen == [77, 77, 77]
+        del compiled
+        jax.clear_caches()
+        assert is_soon(lambda: deleted)
+        assert deleted == [77]
+        deleted.clear()
+
+
+def functions_of_trivium_jit():
+    """On JAX's CPU platform, too, whose interface of foreign functions changes with its version."""
+    function = trivium.jit(lambda x: jnp.sin(x).sum())
+    for platform in ("trivium", "cpu"):
+        x = jax.device_put(np.arange(8, dtype=np.float32), jax.devices(platform)[0])
+        derivative = jax.grad(function)
+        np.testing.assert_allclose(derivative(x), np.cos(np.arange(8)), rtol=1e-5)
+        assert derivative(x).devices() == x.devices()
+    del function, derivative
+    assert is_soon(lambda: not lowering._executables)
+
+
 def compiled():
     built = jax.jit(lambda x: x @ x.T).lower(X).compile()
     assert built.cost_analysis()["flops"] > 0
     assert built.memory_analysis().output_size_in_bytes == 64
-    assert built.as_text() is None, "JAX reads layouts from the text, at every compilation"
+    assert "entry_computation_layout={(f32[4,6]{1,0})->f32[4,4]{1,0}}" in built.as_text()
     np.testing.assert_allclose(built(X), X @ X.T, rtol=1e-5)
+    for array in (jnp.ones((2, 3)), jnp.float32(1), jnp.ones(4, jnp.int4)):
+        assert array.format.layout.major_to_minor == tuple(range(array.ndim))
 
 
 def compiler_options():
@@ -396,9 +441,12 @@ CHECKS = [
     bits_of_narrow_floats, x64,
     linear_algebra, donation, host_memory, memory_is_given_back, memory_is_used_again, several_devices, callbacks,
     callbacks_on_memory, error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call,
-    error_of_too_much_memory, foreign_functions, compiled, compiler_options, exported, threads, training,
+    error_of_too_much_memory, foreign_functions, foreign_functions_of_this_platform, functions_of_trivium_jit,
+    compiled, compiler_options, exported,
+    threads, training,
     *sharding_checks.CHECKS,
     *lowering_checks.CHECKS,
+    *layout_checks.CHECKS,
 ]  # fmt: skip
 
 

@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 from jax.core import Tracer
 from jax.experimental import io_callback
+from jax.experimental.serialize_executable import serialize
 
 import trivium
+from tests.jax.release import is_soon
 from trivium.backends.plugin.foreign_program import HANDLER, ForeignProgram
 from trivium.jax import lowering
 
@@ -91,6 +93,14 @@ def test_weak_types_are_those_of_jax(value):
     ours, theirs = trivium.jit(function)(value), jax.jit(function)(value)
     assert [jax.typeof(x) for x in ours] == [jax.typeof(x) for x in theirs]
     jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+
+
+def test_denormal_numbers_are_those_of_the_type():
+    """XLA calls programs in a mode that flushes denormal numbers of f32 to zero."""
+    small = np.array([2**-9, 7 * 2**-9, 1], jnp.float8_e4m3fn)
+    np.testing.assert_array_equal(trivium.jit(lambda x: x.astype(np.float32))(small), small.astype(np.float32))
+    tiny = np.array([1e-40, -3e-45, 1], np.float32)
+    np.testing.assert_array_equal(trivium.jit(lambda x: x * 3)(tiny), tiny * 3)
 
 
 def test_pytrees_and_keywords():
@@ -177,14 +187,46 @@ def test_a_function_that_nobody_has_is_released(monkeypatch):
     assert len(programs) == 4
     assert all(program() is not None for program in programs[:3])
     del function, compiled
+    assert is_soon(lambda: not any(program() for program in programs))
+
+
+def test_derivatives_are_released_with_their_function(monkeypatch):
+    programs = []
+
+    def made(loaded):
+        programs.append(weakref.ref(loaded))
+        return ForeignProgram(loaded)
+
+    monkeypatch.setattr(lowering, "ForeignProgram", made)
+    function = trivium.jit(lambda x: jnp.sin(x).sum())
+    derivative = jax.value_and_grad(function)
+    derivative(X)
+    assert len([program for program in programs if program() is not None]) >= 2
+    del function, derivative
+    assert is_soon(lambda: not any(program() for program in programs))
+
+
+def test_a_compiled_function_runs_after_all_caches_are_cleared():
+    function = trivium.jit(lambda x: x * 5)
+    written = lowered(function, X)
+    compiled = [written.compile() for _ in range(2)]
+    del function, written
+    jax.clear_caches()
     gc.collect()
-    assert [program() for program in programs] == [None] * 4
+    for each in compiled:
+        np.testing.assert_array_equal(each(X), X * 5)
+
+
+def test_what_is_compiled_cannot_be_serialized():
+    compiled = lowered(trivium.jit(add_one), X).compile()
+    with pytest.raises(trivium.Error, match=r"cannot be serialized; jax\.export writes"):
+        serialize(compiled)
 
 
 def test_a_program_of_another_process_is_refused():
-    call = jax.ffi.ffi_call(HANDLER, jax.ShapeDtypeStruct((8,), np.float32))
+    foreign = jax.ffi.ffi_call(HANDLER, jax.ShapeDtypeStruct((8,), np.float32))
     with pytest.raises(jax.errors.JaxRuntimeError, match="compiled by Trivium in another process"):
-        jax.block_until_ready(call(X, process=np.int64(1), program=np.int64(64)))
+        jax.block_until_ready(foreign(X, number=np.int64(1), program=np.int64(64)))
 
 
 def test_unsupported_ops_are_told_before_anything_runs():
@@ -278,6 +320,16 @@ assert trivium.jit(effects)(x).tolist() == (x * 2).tolist()
 jax.effects_barrier()
 assert seen == [0, 1, 2], seen
 assert jax.grad(lambda x: trivium.jit(lambda x: (x * x).sum())(x))(x).tolist() == (2 * x).tolist()
+
+import weakref
+from tests.jax.release import is_soon
+from trivium.jax import lowering
+jax.clear_caches()
+assert function(x).tolist() == (x + 1).tolist()
+programs = [weakref.ref(run.loaded) for by_options in lowering._executables.values() for run in by_options.values()]
+assert programs
+del function
+assert is_soon(lambda: not any(program() for program in programs))
 """
 
 

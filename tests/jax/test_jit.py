@@ -50,7 +50,8 @@ def test_typed_keys_go_in_and_out(impl):
 
 
 OPTIONS = {
-    "device": "cpu", "threads": 1, "fast_math": True, "autotune": True, "deterministic": False, "tf32": True
+    "device": "cpu", "target": "x86-64-v2", "threads": 1, "fast_math": True, "autotune": True, "deterministic": False,
+    "tf32": True,
 }  # fmt: skip
 
 
@@ -79,6 +80,6 @@ def test_programs_of_different_options_are_different():
 
 def test_unknown_options_are_an_error():
     with pytest.raises(
-        trivium.Error, match=r"options fastmath, inline, expected any of device, threads, .*tf32, static_"
+        trivium.Error, match=r"options fastmath, inline, expected any of device, target, threads, .*tf32, static_"
     ):
         trivium.jit(lambda x: x, fastmath=True, inline=True)

@@ -109,6 +109,52 @@ def test_serialized_executables_run_in_another_process(tmp_path: Path) -> None:
     assert read.stdout.split() == ["True", "False"], read.stderr
 
 
+DIVIDED = """
+import jax, jax.numpy as jnp, numpy as np, pickle, sys
+from functools import partial
+from jax.experimental import serialize_executable
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()), ("x",))
+rows, whole = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
+x = jax.device_put(np.arange(32, dtype=np.float32).reshape(4, 8) / 32, rows)
+y = jax.device_put(np.arange(48, dtype=np.float32).reshape(8, 6) / 48, whole)
+
+@partial(jax.shard_map, mesh=mesh, in_specs=(P("x"), P()), out_specs=(P(), P("x"), P("x")))
+def shared(x, y):
+    return jax.lax.psum(x.sum(0), "x"), x @ y, jax.lax.axis_index("x")[None]
+
+functions = [shared, lambda x, y: (jnp.tanh(x), y.T, (x @ y).sum())]
+functions.append(lambda x, y: jnp.linalg.cholesky(x @ x.T + jnp.eye(4)))
+if sys.argv[1] == "write":
+    made = []
+    for function in functions:
+        compiled = jax.jit(function).lower(x, y).compile()
+        results = jax.tree.map(np.asarray, compiled(x, y))
+        made.append((serialize_executable.serialize(compiled), results))
+    pickle.dump(made, open(sys.argv[2], "wb"))
+else:
+    for serialized, expected in pickle.load(open(sys.argv[2], "rb")):
+        loaded = serialize_executable.deserialize_and_load(*serialized)
+        found = loaded(x, y)
+        jax.tree.map(lambda result, wanted: np.testing.assert_array_equal(np.asarray(result), wanted), found, expected)
+        again = jax.tree.map(np.asarray, serialize_executable.deserialize_and_load(
+            *serialize_executable.serialize(loaded))(x, y))
+        jax.tree.map(np.testing.assert_array_equal, again, expected)
+        print(*(len(result.addressable_shards) for result in jax.tree.leaves(found)))
+    print("trivium.compiler.lower" in sys.modules)
+"""
+
+
+def test_serialized_executables_of_several_devices(tmp_path: Path) -> None:
+    """Programs that each device runs, that run once for all, and that look up functions of the host."""
+    written = run("-c", DIVIDED, "write", str(tmp_path / "executable"), TRIVIUM_NUM_DEVICES="4")
+    assert written.returncode == 0, written.stderr
+    read = run("-c", DIVIDED, "read", str(tmp_path / "executable"), TRIVIUM_NUM_DEVICES="4")
+    assert read.stdout.split("\n")[:4] == ["4 4 4", "4 4 4", "4", "False"], read.stderr
+    other = run("-c", DIVIDED, "read", str(tmp_path / "executable"), TRIVIUM_NUM_DEVICES="2")
+    assert other.returncode != 0
+
+
 CACHED = """
 import jax, jax.numpy as jnp, sys
 from collections import Counter

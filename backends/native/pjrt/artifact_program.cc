@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -101,8 +102,13 @@ void RequireMachine(const Reader& reader) {
   }
   const std::string_view triple = reader.text(header.triple);
   std::string reason;
-#if defined(__x86_64__) && defined(__linux__)
-  if (triple.substr(0, 7) != "x86_64-" || triple.find("linux") == std::string_view::npos) reason = "this machine is x86_64 with Linux";
+#if (defined(__x86_64__) || defined(__aarch64__)) && defined(__linux__)
+#if defined(__x86_64__)
+  const std::string here = "x86_64";
+#else
+  const std::string here = "aarch64";
+#endif
+  if (!triple.starts_with(here + "-") || triple.find("linux") == std::string_view::npos) reason = "this machine is " + here + " with Linux";
 #else
   reason = "programs for this kind of machine are loaded by Python only";
 #endif
@@ -117,12 +123,81 @@ void RequireMachine(const Reader& reader) {
 
 double Number(const Reader& reader, std::string_view name) { return std::strtod(std::string(reader.about(name)).c_str(), nullptr); }
 
+// How several devices run a program: the numbers that backends/plugin/division.py writes.
+class Division {
+ public:
+  explicit Division(const Reader& reader) : description(reader.about("description")), rest_(reader.about("division")) {
+    if (rest_.empty()) return;
+    replicas = Number(kMostDevices);
+    partitions = Number(kMostDevices);
+    is_shared = Number(1) != 0;
+    has_device = Number(1) != 0;
+    for (size_t* const count : {&arguments, &results}) {
+      *count = static_cast<size_t>(Number(kLargest));
+      for (size_t i = 0; i < *count; ++i) ReadPiece();
+    }
+    if (!rest_.empty()) throw Damaged("it has more numbers than its devices need");
+  }
+
+  bool is_one() const { return replicas * partitions == 1; }
+
+  // Fills in the reply, whose arrays have the sizes in `slots`, and which points into this object.
+  void Fill(CompileReply& reply) {
+    reply.description = description.c_str();
+    if (is_one()) return;
+    if (arguments != reply.num_arguments || results != reply.num_results) throw Damaged("its devices have other arrays");
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      const Place& piece = pieces_[i];
+      const SlotType& slot = reply.slots[i];
+      if (piece.dims.size() != static_cast<size_t>(slot.rank)) throw Damaged("its devices have arrays of other ranks");
+      types_.push_back({piece.is_whole, piece.dims.data(), piece.begins.data()});
+    }
+    reply.pieces = types_.data();
+    reply.is_shared = is_shared;
+    reply.has_device = has_device;
+  }
+
+  int64_t replicas = 1, partitions = 1;
+  bool is_shared = false, has_device = false;
+  size_t arguments = 0, results = 0;
+  const std::string description;
+
+ private:
+  static constexpr uint64_t kMostDevices = 1024;
+
+  struct Place {
+    bool is_whole;
+    std::vector<int64_t> dims, begins;
+  };
+
+  int64_t Number(uint64_t most) {
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), number);
+    if (error != std::errc() || number > most) throw Damaged("the numbers of its devices are wrong");
+    rest_.remove_prefix(end - rest_.data());
+    if (!rest_.empty()) rest_.remove_prefix(1);
+    return static_cast<int64_t>(number);
+  }
+
+  void ReadPiece() {
+    Place& piece = pieces_.emplace_back(Place{Number(1) != 0, {}, {}});
+    const int64_t rank = Number(kLargest);
+    for (int64_t i = 0; i < rank; ++i) piece.dims.push_back(Number(kLargest));
+    for (int64_t i = 0; i < rank * replicas * partitions; ++i) piece.begins.push_back(Number(kLargest));
+  }
+
+  std::string_view rest_;
+  std::vector<Place> pieces_;
+  std::vector<PieceType> types_;
+
+};
+
 }  // namespace
 
 // Everything that a program from an artifact uses.
 class ArtifactMemory {
  public:
-  explicit ArtifactMemory(std::string_view bytes) : size_(bytes.size()), pages_(Copied(bytes)), reader_(pages_.get(), size_) {
+  explicit ArtifactMemory(std::string_view bytes) : size_(bytes.size()), pages_(Copied(bytes)), reader_(pages_.get(), size_), division_(reader_) {
     RequireMachine(reader_);
     for (const artifact::HostCall& call : reader_.list<artifact::HostCall>(reader_.header().host_calls)) {
       context_.push_back(RuntimeFunction(std::string(reader_.text(call.function))));
@@ -133,6 +208,7 @@ class ArtifactMemory {
   }
 
   std::string_view bytes() const { return {pages_.get(), size_}; }
+  const Division& division() const { return division_; }
 
   // Points into this object.
   CompileReply Reply() {
@@ -141,9 +217,9 @@ class ArtifactMemory {
       throw Damaged("its arena is aligned to " + std::to_string(header.arena_alignment));
     }
     if (header.arena_bytes >= kLargest) throw Damaged("its arena has " + std::to_string(header.arena_bytes) + " bytes");
-    Slots(header.inputs);
-    Slots(header.outputs);
-    const size_t inputs = header.inputs.count;
+    const size_t inputs = header.inputs.count - (division_.has_device && header.inputs.count > 0 ? 1 : 0);
+    Slots(header.inputs, inputs);
+    Slots(header.outputs, header.outputs.count);
     donated_.assign(inputs, 0);
     const std::string_view marks = reader_.about("donated");
     for (size_t i = 0; i < std::min(inputs, marks.size()); ++i) donated_[i] = marks[i] == '1';
@@ -165,6 +241,11 @@ class ArtifactMemory {
     reply.flops = Number(reader_, "flops");
     reply.transcendentals = Number(reader_, "transcendentals");
     reply.bytes_accessed = Number(reader_, "bytes accessed");
+    transfers_ = reader_.about("transfers");
+    reply.transfers = transfers_.c_str();
+    layouts_ = reader_.about("layouts");
+    reply.layouts = layouts_.c_str();
+    division_.Fill(reply);
     return reply;
   }
 
@@ -179,8 +260,11 @@ class ArtifactMemory {
     constant_size_ += static_cast<int64_t>(constant.source_bytes);
   }
 
-  void Slots(const artifact::Span& span) {
-    for (const artifact::Slot& slot : reader_.list<artifact::Slot>(span)) {
+  // Of the first `count` values.
+  void Slots(const artifact::Span& span, size_t count) {
+    std::vector<artifact::Slot> slots = reader_.list<artifact::Slot>(span);
+    slots.resize(count);
+    for (const artifact::Slot& slot : slots) {
       dims_.push_back(reader_.list<int64_t>(slot.dimensions));
       slots_.push_back({static_cast<int32_t>(slot.type), static_cast<int32_t>(dims_.back().size()), dims_.back().data()});
       const Shape shape = ShapeOf(static_cast<Buffer_Type>(slot.type), dims_.back().data(), dims_.back().size());
@@ -191,12 +275,13 @@ class ArtifactMemory {
   size_t size_;
   Pages pages_;
   Reader reader_;
+  Division division_;
   std::vector<void*> context_;
   std::unique_ptr<Library> library_;
   std::vector<std::vector<int64_t>> dims_;
   std::vector<SlotType> slots_;
   std::vector<uint8_t> donated_;
-  std::string name_, fingerprint_;
+  std::string name_, fingerprint_, transfers_, layouts_;
   int64_t constant_size_ = 0;
 };
 
@@ -213,11 +298,16 @@ bool NeedsPython(const Reader& reader) {
 
 std::shared_ptr<CompiledProgram> LoadArtifact(std::string_view bytes) {
   try {
-    if (NeedsPython(Reader(bytes.data(), bytes.size()))) return Compile(bytes, kArtifactFormat, 1, 1);
+    const Reader reader(bytes.data(), bytes.size());
+    if (NeedsPython(reader)) {
+      const Division division(reader);
+      return Compile(bytes, kArtifactFormat, division.replicas, division.partitions);
+    }
     auto memory = std::make_shared<ArtifactMemory>(bytes);
     const CompileReply reply = memory->Reply();
     const std::string_view kept = memory->bytes();
-    return std::make_shared<CompiledProgram>(reply, 1, 1, kept, std::move(memory));
+    const auto [replicas, partitions] = std::pair(memory->division().replicas, memory->division().partitions);
+    return std::make_shared<CompiledProgram>(reply, replicas, partitions, kept, std::move(memory));
   } catch (const Damaged& damaged) {
     throw Failure(Error_Code_INVALID_ARGUMENT, damaged.what());
   }

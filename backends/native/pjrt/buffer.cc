@@ -67,24 +67,11 @@ void DynamicDimensionIndices(Buffer_DynamicDimensionIndices_Args& args) {
   args.num_dynamic_dims = 0;
 }
 
-constexpr int64_t kMaxRank = 64;
-
-// The dimensions from the last to the first, for an array of any rank.
-const int64_t* MinorToMajor(size_t rank) {
-  static const std::vector<int64_t> descending = [] {
-    std::vector<int64_t> numbers;
-    for (int64_t number = kMaxRank; number-- > 0;) numbers.push_back(number);
-    return numbers;
-  }();
-  if (rank > static_cast<size_t>(kMaxRank)) throw Failure(Error_Code_UNIMPLEMENTED, "an array has more than 64 dimensions");
-  return descending.data() + kMaxRank - rank;
-}
-
 void GetMemoryLayout(Buffer_GetMemoryLayout_Args& args) {
-  const size_t rank = args.buffer->shape.dims.size();
+  const std::span<const int64_t> order = MinorToMajor(args.buffer->shape);
   args.layout.type = Buffer_MemoryLayout_Type_Tiled;
   args.layout.tiled = Buffer_MemoryLayout_Tiled{
-      {sizeof(Buffer_MemoryLayout_Tiled), nullptr}, MinorToMajor(rank), rank, nullptr, nullptr, 0};
+      {sizeof(Buffer_MemoryLayout_Tiled), nullptr}, order.data(), order.size(), nullptr, nullptr, 0};
 }
 
 void OnDeviceSizeInBytes(Buffer_OnDeviceSizeInBytes_Args& args) { args.on_device_size_in_bytes = args.buffer->storage()->bytes(); }
@@ -116,7 +103,7 @@ void IncreaseExternalReferenceCount(Buffer_IncreaseExternalReferenceCount_Args& 
 
 void DecreaseExternalReferenceCount(Buffer_DecreaseExternalReferenceCount_Args& args) { args.buffer->DropExternalReference(); }
 
-// Runs `copy` when the elements are ready, and returns an event for its completion.
+// Runs `copy` when the elements are ready, and returns an event for its completion. What `copy` holds is released before that.
 Event* WhenReady(const CompletionPtr& ready, std::function<void()> copy) {
   if (IsDone(ready)) {
     WaitFor(ready);
@@ -124,13 +111,10 @@ Event* WhenReady(const CompletionPtr& ready, std::function<void()> copy) {
     return NewEvent();
   }
   auto done = std::make_shared<Completion>();
-  ready->OnDone([done, copy = std::move(copy)](const Error* error) {
-    if (error != nullptr) {
-      done->Finish(*error);
-      return;
-    }
-    copy();
-    done->Finish();
+  ready->OnDone([done, copy = std::move(copy)](const Error* error) mutable {
+    if (error == nullptr) copy();
+    copy = nullptr;
+    done->Finish(error == nullptr ? std::nullopt : std::optional<Error>(*error));
   });
   return NewEvent(done);
 }
@@ -146,8 +130,9 @@ void ToHostBuffer(Buffer_ToHostBuffer_Args& args) {
     throw Failure(Error_Code_INVALID_ARGUMENT, "the host's buffer has " + std::to_string(args.dst_size) + " bytes, " +
                                                    buffer.shape.text() + " needs " + std::to_string(bytes));
   }
-  auto copy = [shape = buffer.shape, storage = buffer.storage(), strides = StridesOf(args.host_layout, buffer.shape), dst = args.dst] {
-    CopyStrided(shape, storage->data(), RowMajorStrides(shape), dst, strides);
+  std::vector<int64_t> strides = args.host_layout == nullptr ? MemoryStrides(buffer.shape) : StridesOf(args.host_layout, buffer.shape);
+  auto copy = [shape = buffer.shape, storage = buffer.storage(), strides = std::move(strides), dst = args.dst] {
+    CopyStrided(shape, storage->data(), MemoryStrides(shape), dst, strides);
   };
   args.event = WhenReady(buffer.ready, std::move(copy));
 }

@@ -24,19 +24,18 @@ bool IsUsable(const void* data, Buffer_Type type) { return reinterpret_cast<uint
 bool IsBorrowed(const void* data) { return reinterpret_cast<uintptr_t>(data) % 64 == 0; }
 
 void BufferFromHostBuffer(Client_BufferFromHostBuffer_Args& args) {
-  const Shape shape = ShapeOf(args.type, args.dims, args.num_dims);
+  const Shape shape = WithLayout(ShapeOf(args.type, args.dims, args.num_dims), args.device_layout);
   const size_t bytes = shape.bytes();
   Require(args.data != nullptr || bytes == 0, "the host's buffer is null");
-  RequireRowMajor(args.device_layout, shape);
-  const std::vector<int64_t> row_major = RowMajorStrides(shape);
-  std::vector<int64_t> strides = row_major;
+  const std::vector<int64_t> own = MemoryStrides(shape);
+  std::vector<int64_t> strides = RowMajorStrides(shape);
   if (args.byte_strides != nullptr && (args.num_byte_strides != 0 || args.num_dims == 0)) {
     Require(args.num_byte_strides == args.num_dims, "the host's buffer has different numbers of strides and dimensions");
     strides.assign(args.byte_strides, args.byte_strides + args.num_byte_strides);
   }
   Memory& memory = Target(*args.client, args.device, args.memory);
   const bool borrowed =
-      IsZeroCopy(args.host_buffer_semantics) && bytes != 0 && SameStrides(shape, strides, row_major) && IsBorrowed(args.data);
+      IsZeroCopy(args.host_buffer_semantics) && bytes != 0 && SameStrides(shape, strides, own) && IsBorrowed(args.data);
   if (borrowed) {
     auto done = std::make_shared<Completion>();
     StoragePtr storage = Storage::Borrow(const_cast<void*>(args.data), bytes, [done] { done->Finish(); });
@@ -46,18 +45,17 @@ void BufferFromHostBuffer(Client_BufferFromHostBuffer_Args& args) {
   }
   StoragePtr storage = Storage::Allocate(memory, bytes);
   const bool at_once = args.host_buffer_semantics == HostBufferSemantics_kImmutableOnlyDuringCall || IsQuickCopy(bytes);
-  const CompletionPtr done = memory.device->queue.Do(at_once, {}, [shape, strides, row_major, storage, data = args.data] {
-    CopyStrided(shape, data, strides, storage->data(), row_major);
+  const CompletionPtr done = memory.device->queue.Do(at_once, {}, [shape, strides, own, storage, data = args.data] {
+    CopyStrided(shape, data, strides, storage->data(), own);
   });
   args.done_with_host_buffer = NewEvent(done);
   args.buffer = new Buffer(&memory, shape, std::move(storage), done);
 }
 
 void CreateViewOfDeviceBuffer(Client_CreateViewOfDeviceBuffer_Args& args) {
-  const Shape shape = ShapeOf(args.element_type, args.dims, args.num_dims);
+  const Shape shape = WithLayout(ShapeOf(args.element_type, args.dims, args.num_dims), args.layout);
   Require(args.device_buffer_ptr != nullptr || shape.bytes() == 0, "the memory of the view is null");
   Require(IsUsable(args.device_buffer_ptr, args.element_type), "the memory of the view does not begin at a multiple of its element's size");
-  RequireRowMajor(args.layout, shape);
   std::function<void()> release;
   if (args.on_delete_callback != nullptr) {
     release = [callback = args.on_delete_callback, data = args.device_buffer_ptr, argument = args.on_delete_callback_arg] {
@@ -69,8 +67,7 @@ void CreateViewOfDeviceBuffer(Client_CreateViewOfDeviceBuffer_Args& args) {
 }
 
 void CreateUninitializedBuffer(Client_CreateUninitializedBuffer_Args& args) {
-  const Shape shape = ShapeOf(args.shape_element_type, args.shape_dims, args.shape_num_dims);
-  RequireRowMajor(args.shape_layout, shape);
+  const Shape shape = WithLayout(ShapeOf(args.shape_element_type, args.shape_dims, args.shape_num_dims), args.shape_layout);
   Memory& memory = Target(*args.client, args.device, args.memory);
   args.buffer = new Buffer(&memory, shape, Storage::Allocate(memory, shape.bytes()), nullptr);
 }

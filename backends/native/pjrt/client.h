@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "abi/extensions.h"
 #include "device.h"
 
 namespace trivium::pjrt {
@@ -15,6 +17,9 @@ struct TopologyDescription {
   std::string platform_version;
   std::vector<DeviceDescription*> devices;
 };
+
+// A function of the host, and its own argument.
+using HostCallback = std::pair<Callback_Function, void*>;
 
 struct Client {
   Client(int num_devices, std::string platform_name, std::string platform_version);
@@ -27,6 +32,7 @@ struct Client {
   std::vector<Device*> devices;
   std::vector<Memory*> memories;
   TopologyDescription topology;
+  std::vector<HostCallback> callbacks;  // for the end of the process by an error, guarded by LockOf(this)
 };
 
 void BindClients(Api& api);

@@ -2,17 +2,19 @@
 
 #include <unistd.h>
 
+#include "extensions.h"
 #include "guard.h"
 
 namespace trivium::pjrt {
 namespace {
 
-constexpr std::array<const char*, 3> kMemoryKinds = {"device", "pinned_host", "unpinned_host"};
+// The first one is the default.
+constexpr std::array<MemoryDescription, 3> kMemoryKinds = {{{0, "device"}, {1, "pinned_host"}, {2, "unpinned_host"}}};
 
 Memory MakeMemory(Device* device, int id, int kind) {
   const int number = id * static_cast<int>(kMemoryKinds.size()) + kind;
-  std::string text = std::string(kMemoryKinds[kind]) + " memory of device " + std::to_string(id);
-  return Memory{number, kind, kMemoryKinds[kind], std::move(text), device};
+  std::string text = std::string(kMemoryKinds[kind].name) + " memory of device " + std::to_string(id);
+  return Memory{number, &kMemoryKinds[kind], std::move(text), device};
 }
 
 }  // namespace
@@ -87,11 +89,11 @@ void MemoryStats(Device_MemoryStats_Args& args) {
 void MemoryId(Memory_Id_Args& args) { args.id = args.memory->id; }
 
 void MemoryKind(Memory_Kind_Args& args) {
-  args.kind = args.memory->kind.data();
-  args.kind_size = args.memory->kind.size();
+  args.kind = args.memory->kind->name.data();
+  args.kind_size = args.memory->kind->name.size();
 }
 
-void MemoryKindId(Memory_Kind_Id_Args& args) { args.kind_id = args.memory->kind_id; }
+void MemoryKindId(Memory_Kind_Id_Args& args) { args.kind_id = args.memory->kind->id; }
 
 void MemoryDebugString(Memory_DebugString_Args& args) {
   args.debug_string = args.memory->text.data();
@@ -106,6 +108,19 @@ void MemoryToString(Memory_ToString_Args& args) {
 void AddressableByDevices(Memory_AddressableByDevices_Args& args) {
   args.devices = args.memory->device->itself.data();
   args.num_devices = 1;
+}
+
+void MemoryDescriptions(DeviceDescription_MemoryDescriptions_Args& args) {
+  static constexpr std::array<const MemoryDescription*, 3> kinds = {&kMemoryKinds[0], &kMemoryKinds[1], &kMemoryKinds[2]};
+  args.memory_descriptions = kinds.data();
+  args.num_memory_descriptions = kinds.size();
+  args.default_memory_index = 0;
+}
+
+void DescribedKind(MemoryDescription_Kind_Args& args) {
+  args.kind = args.memory_description->name.data();
+  args.kind_size = args.memory_description->name.size();
+  args.kind_id = args.memory_description->id;
 }
 
 }  // namespace
@@ -129,6 +144,12 @@ void BindDevices(Api& api) {
   api.Memory_DebugString = Method<MemoryDebugString>;
   api.Memory_ToString = Method<MemoryToString>;
   api.Memory_AddressableByDevices = Method<AddressableByDevices>;
+}
+
+Extension_Base* MemoryDescriptionsExtension(Extension_Base* next) {
+  static MemoryDescriptions_Extension extension{
+      {sizeof(MemoryDescriptions_Extension), Extension_Type_MemoryDescriptions, next}, Method<MemoryDescriptions>, Method<DescribedKind>};
+  return &extension.base;
 }
 
 }  // namespace trivium::pjrt

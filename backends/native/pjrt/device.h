@@ -6,12 +6,20 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "abi/extensions.h"
 #include "error.h"
 #include "queue.h"
 
 namespace trivium::pjrt {
+
+// A kind of memory, which all devices have.
+struct MemoryDescription {
+  int id;
+  std::string_view name;
+};
 
 struct DeviceDescription {
   int id;
@@ -29,8 +37,7 @@ struct Statistics {
 
 struct Memory {
   int id;
-  int kind_id;
-  std::string kind;
+  const MemoryDescription* kind;
   std::string text;
   Device* device;
 };

@@ -28,8 +28,8 @@ void Cut(const StoragePtr& whole, const Piece& piece, size_t device, const Stora
 // The memory of one execution, by device and then by argument or result.
 class DividedRun {
  public:
-  DividedRun(std::shared_ptr<CompiledProgram> program, const std::vector<Device*>& devices)
-      : owner_(std::move(program)), program_(*owner_), runs_(program_.is_shared ? 1 : devices.size()), wholes_(runs_) {
+  DividedRun(std::shared_ptr<CompiledProgram> program, const std::vector<Device*>& devices, std::vector<HostSide> hosts)
+      : hosts_(std::move(hosts)), owner_(std::move(program)), program_(*owner_), runs_(program_.is_shared ? 1 : devices.size()), wholes_(runs_) {
     for (Device* device : devices) memories_.push_back(&device->default_memory());
   }
 
@@ -77,14 +77,14 @@ class DividedRun {
 
   void RunProgram() {
     for (size_t run = 0; run < runs_; ++run) numbers_.push_back(static_cast<uint32_t>(run));
-    if (program_.is_shared) return program_.Run(Addresses(0).data());
+    if (program_.is_shared) return program_.Run(Addresses(0).data(), hosts_[0]);
     Communicator communicator(static_cast<int>(runs_));
     std::optional<Failure> failure;  // the first one: the failures of others that waited in vain follow from it
     std::mutex mutex;
     const auto run = [&](size_t device, std::vector<void*> addresses) {
       const DeviceScope scope(&communicator, static_cast<int64_t>(device));
       try {
-        program_.Run(addresses.data());
+        program_.Run(addresses.data(), hosts_[device]);
       } catch (const Failure& found) {
         std::lock_guard<std::mutex> lock(mutex);
         if (!failure) failure = found;
@@ -127,6 +127,7 @@ class DividedRun {
     return wholes_[run][i] = Storage::Allocate(memory(run), piece.whole.bytes());
   }
 
+  const std::vector<HostSide> hosts_;  // by device
   const std::shared_ptr<CompiledProgram> owner_;
   CompiledProgram& program_;
   std::vector<Memory*> memories_;
@@ -144,12 +145,14 @@ void ExecuteOnDevices(LoadedExecutable_Execute_Args& args) {
   CompiledProgram& program = *executable.program;
   Require(args.execute_device == nullptr, "a program of several devices cannot be run on one of them");
   std::vector<CompletionPtr> inputs;
+  std::vector<HostSide> hosts;
   for (size_t device = 0; device < args.num_devices; ++device) {
     Buffer* const* arguments = args.num_args == 0 ? nullptr : args.argument_lists[device];
     CheckArguments(program, arguments, args.num_args, args.options);
     for (CompletionPtr& pending : Pending(arguments, args.num_args)) inputs.push_back(std::move(pending));
+    hosts.push_back(HostSideOf(program, args.options, device));
   }
-  const auto run = std::make_shared<DividedRun>(executable.program, executable.devices);
+  const auto run = std::make_shared<DividedRun>(executable.program, executable.devices, std::move(hosts));
   run->Take(args);
   const CompletionPtr done = executable.devices[0]->queue.Do(program.is_quick(), std::move(inputs), [run] { run->Run(); });
   for (size_t device = 0; device < args.num_devices; ++device) {

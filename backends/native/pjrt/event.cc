@@ -1,5 +1,7 @@
 #include "event.h"
 
+#include <utility>
+
 #include "guard.h"
 #include "runtime_lock.h"
 
@@ -28,7 +30,8 @@ bool Completion::Finish(std::optional<Error> error) {
     done_.store(1, std::memory_order_release);
   }
   done_.notify_all();
-  for (const Callback& callback : callbacks) callback(error_ ? &*error_ : nullptr);
+  // What one callback holds is released before the next one tells somebody else.
+  for (Callback& callback : callbacks) std::exchange(callback, nullptr)(error_ ? &*error_ : nullptr);
   return true;
 }
 

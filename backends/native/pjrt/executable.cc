@@ -29,7 +29,9 @@ Executable::Executable(std::shared_ptr<CompiledProgram> compiled) : program(std:
     result_ranks.push_back(shape.dims.size());
     result_memory_kinds.push_back(kMemoryKind.data());
     result_memory_kind_sizes.push_back(kMemoryKind.size());
+    layouts_.push_back(LayoutOf(shape));
   }
+  for (Layouts_MemoryLayout& layout : layouts_) result_layouts.push_back(&layout);
   costs = {Cost("flops", program->flops), Cost("transcendentals", program->transcendentals),
            Cost("bytes accessed", program->bytes_accessed)};
 }
@@ -68,7 +70,7 @@ void Fingerprint(Executable_Fingerprint_Args& args) {
 void OptimizedProgram(Executable_OptimizedProgram_Args& args) {
   const std::string& text = args.executable->program->description;
   Require(args.program != nullptr, "the program is null");
-  if (text.empty()) throw Failure(Error_Code_UNIMPLEMENTED, "a program of one device has no text after compilation");
+  if (text.empty()) throw Failure(Error_Code_UNIMPLEMENTED, "the program has no text after compilation");
   args.program->format = kFormat.data();
   args.program->format_size = kFormat.size();
   if (args.program->code != nullptr) {

@@ -10,6 +10,7 @@
 #include "client.h"
 #include "compile_options.h"
 #include "event.h"
+#include "layouts.h"
 #include "program.h"
 
 namespace trivium::pjrt {
@@ -25,7 +26,11 @@ struct Executable {
   std::vector<size_t> result_ranks;
   std::vector<const char*> result_memory_kinds;
   std::vector<size_t> result_memory_kind_sizes;
+  std::vector<Layouts_MemoryLayout*> result_layouts;
   std::vector<NamedValue> costs;
+
+ private:
+  std::vector<Layouts_MemoryLayout> layouts_;
 };
 
 struct LoadedExecutable {
@@ -52,6 +57,9 @@ void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, si
 
 // What a run of these arguments must wait for, or fails with.
 std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count);
+
+// What the caller gives a run on one of the program's devices besides its arguments. Throws unless it has a callback for each channel.
+HostSide HostSideOf(const CompiledProgram& program, const ExecuteOptions* options, size_t device);
 
 // Whether the caller keeps a donated argument for itself.
 bool IsKept(const ExecuteOptions* options, size_t argument);

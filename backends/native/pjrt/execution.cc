@@ -36,7 +36,7 @@ void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, si
   Require(arguments != nullptr || count == 0, "the list of arguments is null");
   for (size_t i = 0; i < count; ++i) {
     Require(arguments[i] != nullptr, "an argument is null");
-    if (arguments[i]->shape == program.arguments[i]) continue;
+    if (arguments[i]->shape.Fits(program.arguments[i])) continue;
     throw Failure(Error_Code_INVALID_ARGUMENT, "argument " + std::to_string(i) + " of " + program.name + " is " +
                                                    arguments[i]->shape.text() + ", expected " + program.arguments[i].text());
   }
@@ -49,6 +49,10 @@ std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count) {
     if (IsPending(arguments[i]->ready)) pending.push_back(arguments[i]->ready);
   }
   return pending;
+}
+
+HostSide HostSideOf(const CompiledProgram& program, const ExecuteOptions* options, size_t device) {
+  return {ffi::UserDataOf(options), TransfersOf(program.name, program.channels, options, device)};
 }
 
 bool IsKept(const ExecuteOptions* options, size_t argument) {
@@ -89,14 +93,14 @@ RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, M
 }
 
 // Runs now, or queues the run if it takes long or an argument is not ready. Returns what the results wait for, or null.
-CompletionPtr Start(const std::shared_ptr<CompiledProgram>& program, std::vector<CompletionPtr> inputs, RunMemory& memory, Queue& queue) {
+CompletionPtr Start(const std::shared_ptr<CompiledProgram>& program, std::vector<CompletionPtr> inputs, RunMemory& memory, Queue& queue,
+                    HostSide host) {
   if (inputs.empty() && program->is_quick()) {
-    program->Run(memory.addresses.data());
+    program->Run(memory.addresses.data(), host);
     return nullptr;
   }
-  auto run = [program, arguments = std::move(memory.arguments), results = memory.results, addresses = std::move(memory.addresses)]() mutable {
-    program->Run(addresses.data());
-  };
+  auto run = [program, host = std::move(host), arguments = std::move(memory.arguments), results = memory.results,
+              addresses = std::move(memory.addresses)]() mutable { program->Run(addresses.data(), host); };
   return queue.Add(std::move(inputs), std::move(run));
 }
 
@@ -105,16 +109,14 @@ void Execute(LoadedExecutable_Execute_Args& args) {
   CompiledProgram& program = *executable.program;
   if (executable.deleted) throw Failure(Error_Code_FAILED_PRECONDITION, "executable " + program.name + " has been deleted");
   Require(args.num_devices == executable.devices.size(), "the number of argument lists is not the number of the program's devices");
-  if (args.options != nullptr && args.options->num_send_ops + args.options->num_recv_ops != 0) {
-    throw Failure(Error_Code_UNIMPLEMENTED, "programs that send to the host or receive from it are not supported");
-  }
   if (args.num_devices > 1) return ExecuteOnDevices(args);
   Buffer* const* arguments = args.num_args == 0 ? nullptr : args.argument_lists[0];
   CheckArguments(program, arguments, args.num_args, args.options);
+  HostSide host = HostSideOf(program, args.options, 0);
   Device& device = args.execute_device != nullptr ? *args.execute_device : *executable.devices[0];
   std::vector<CompletionPtr> inputs = Pending(arguments, args.num_args);
   RunMemory memory = TakeMemory(program, arguments, device.default_memory(), args.options);
-  const CompletionPtr done = Start(executable.program, std::move(inputs), memory, device.queue);
+  const CompletionPtr done = Start(executable.program, std::move(inputs), memory, device.queue, std::move(host));
   for (size_t i = 0; i < memory.results.size(); ++i) {
     args.output_lists[0][i] = new Buffer(&device.default_memory(), program.results[i], std::move(memory.results[i]), done);
   }

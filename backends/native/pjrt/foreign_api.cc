@@ -4,6 +4,9 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "error.h"
+#include "foreign_registry.h"
+
 namespace trivium::ffi {
 namespace {
 
@@ -21,21 +24,50 @@ Error* HandlerRegister(Handler_Register_Args*) { return Refused("registering a h
 Error* StreamGet(Stream_Get_Args*) { return Refused("a stream"); }
 
 Error* TypeRegister(Type_Register_Args* args) {
-  static std::atomic<int64_t> last{int64_t{1} << 32};  // separate from the numbers that the host assigns
-  if (args->type_id->type_id == 0) args->type_id->type_id = ++last;
+  auto error = pjrt::ErrorOf([args] {
+    const std::string_view name = pjrt::View(args->name.ptr, args->name.len);
+    RegisterType(name, args->type_id->type_id, args->type_info == nullptr ? nullptr : args->type_info->deleter);
+  });
+  return error ? new Error{std::move(error->message), error->code} : nullptr;
+}
+
+Error* ExecutionContextGet(ExecutionContext_Get_Args* args) {
+  args->data = nullptr;
+  if (const UserData* known = args->ctx->user_data) {
+    const auto found = known->find(args->type_id->type_id);
+    if (found != known->end()) args->data = found->second;
+  }
+  return args->data != nullptr ? nullptr : new Error{"the run was given no data of this type", pjrt::Error_Code_NOT_FOUND};
+}
+
+bool IsStage(ExecutionStage stage) { return stage >= ExecutionStage_INSTANTIATE && stage <= ExecutionStage_EXECUTE; }
+
+template <class Args>
+bool IsOld(const Args& args) {
+  return args.struct_size < sizeof(Args);
+}
+
+Error* SetState(ExecutionContext& context, ExecutionStage stage, const TypeId& type, void* object) {
+  if (!IsStage(stage) || context.states[stage].object != nullptr) return Refused("a second state of a stage");
+  context.states[stage] = {object, DeleterOf(type.type_id)};
   return nullptr;
 }
 
-Error* ExecutionContextGet(ExecutionContext_Get_Args*) { return Refused("user data of a run"); }
-
 Error* StateSet(State_Set_Args* args) {
-  args->ctx->states.at(args->stage) = args->state;
-  return nullptr;
+  if (!IsOld(*args)) return SetState(*args->ctx, args->stage, *args->type_id, args->state);
+  const auto& old = *reinterpret_cast<const OldState_Args*>(args);
+  return SetState(*old.ctx, ExecutionStage_INSTANTIATE, *old.type_id, old.state);
+}
+
+Error* GetState(const ExecutionContext& context, ExecutionStage stage, void*& object) {
+  object = IsStage(stage) ? context.states[stage].object : nullptr;
+  return object != nullptr ? nullptr : Refused("a state that no stage has set");
 }
 
 Error* StateGet(State_Get_Args* args) {
-  args->state = args->ctx->states.at(args->stage);
-  return args->state != nullptr ? nullptr : Refused("a state that no stage has set");
+  if (!IsOld(*args)) return GetState(*args->ctx, args->stage, args->state);
+  auto& old = *reinterpret_cast<OldState_Args*>(args);
+  return GetState(*old.ctx, ExecutionStage_INSTANTIATE, old.state);
 }
 
 Error* DeviceMemoryAllocate(DeviceMemory_Allocate_Args* args) {

@@ -7,6 +7,8 @@
 
 #include "abi/ffi.h"
 #include "event.h"
+#include "foreign_call.h"
+#include "foreign_registry.h"
 
 namespace trivium::ffi {
 
@@ -21,7 +23,8 @@ struct Future {
 
 // Where a handler's stages keep the state that later ones need.
 struct ExecutionContext {
-  std::array<void*, 4> states{};
+  std::array<State, 4> states{};
+  const UserData* user_data = nullptr;
 };
 
 const Api& ForeignApi();

@@ -69,6 +69,11 @@ class Operand {
   Buffer buffer_{};
 };
 
+void Delete(State& state) {
+  if (state.object != nullptr && state.deleter != nullptr) state.deleter(state.object);
+  state = {};
+}
+
 // A frame with the fields that are the same at every stage.
 CallFrame NewFrame(const ForeignCall& call, ExecutionContext& context, ExecutionStage stage) {
   CallFrame frame{};
@@ -91,6 +96,15 @@ void Invoke(Handler* handler, CallFrame& frame) {
   pjrt::WaitFor(future->completion);
 }
 
+// Deletes what the stages of one run have set; the first one's is the call's.
+struct Deleted {
+  ExecutionContext& context;
+
+  ~Deleted() {
+    for (size_t stage = ExecutionStage_PREPARE; stage < context.states.size(); ++stage) Delete(context.states[stage]);
+  }
+};
+
 void Execute(const ForeignCall& call, void** pointers) {
   const int64_t count = call.num_arguments + call.num_results;
   std::vector<Operand> operands;
@@ -111,7 +125,9 @@ void Execute(const ForeignCall& call, void** pointers) {
   std::vector<ArgType> argument_types(call.num_arguments, ArgType_BUFFER);
   std::vector<RetType> result_types(call.num_results, RetType_BUFFER);
   ExecutionContext context;
-  std::copy(std::begin(call.states), std::end(call.states), context.states.begin());
+  const Deleted deleted{context};
+  context.user_data = UserDataScope::Current();
+  context.states[ExecutionStage_INSTANTIATE] = call.states[ExecutionStage_INSTANTIATE];
   for (const ExecutionStage stage : {ExecutionStage_PREPARE, ExecutionStage_INITIALIZE, ExecutionStage_EXECUTE}) {
     Handler* handler = (&call.handlers.instantiate)[stage];
     if (handler == nullptr) continue;
@@ -167,6 +183,11 @@ TRIVIUM_EXPORT int32_t trivium_foreign_instantiate(trivium::ffi::ForeignCall* ca
     }
     std::copy(context.states.begin(), context.states.end(), call->states);
   });
+}
+
+// Must be called once after the last run of a call.
+TRIVIUM_EXPORT void trivium_foreign_release(trivium::ffi::ForeignCall* call) {
+  for (trivium::ffi::State& state : call->states) trivium::ffi::Delete(state);
 }
 
 // A function of the host; see backends/cpu/host.py.

@@ -20,6 +20,12 @@ struct ForeignValue {
   int64_t alias;           // of a result: the argument whose memory the handler expects it in; -1 for none
 };
 
+// What one of a handler's stages has set, and how it is deleted.
+struct State {
+  void* object;
+  void (*deleter)(void* object);
+};
+
 // One call in a program: the handlers, the types and the attributes. `attributes` is in the ABI's own form. Python owns all of it.
 struct ForeignCall {
   Handler_Bundle handlers;
@@ -27,7 +33,7 @@ struct ForeignCall {
   int64_t num_results;
   const ForeignValue* values;  // arguments, then results
   const Attrs* attributes;
-  void* states[4];  // state that the handler's stages keep, written by us
+  State states[4];  // written by us
 };
 
 }  // namespace trivium::ffi

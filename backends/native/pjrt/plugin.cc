@@ -4,9 +4,12 @@
 #include "client.h"
 #include "event.h"
 #include "executable.h"
+#include "extensions.h"
+#include "foreign_registry.h"
 #include "guard.h"
 #include "profiler.h"
 #include "serialization.h"
+#include "transfers.h"
 
 namespace trivium::pjrt {
 namespace {
@@ -61,7 +64,8 @@ void Attributes(Plugin_Attributes_Args& args) {
 Api MakeApi() {
   Api api{};
   api.struct_size = sizeof(Api);
-  api.extension_start = profiler::ProfilerExtension();
+  api.extension_start =
+      LayoutsExtension(MemoryDescriptionsExtension(ForeignFunctionsExtension(CallbacksExtension(profiler::ProfilerExtension()))));
   api.pjrt_api_version.struct_size = sizeof(Api_Version);
   api.pjrt_api_version.major_version = kMajorVersion;
   api.pjrt_api_version.minor_version = kMinorVersion;
@@ -79,7 +83,9 @@ Api MakeApi() {
   BindExecutables(api);
   BindLoadedExecutables(api);
   BindExecution(api);
+  BindExecuteContexts(api);
   BindSerialization(api);
+  BindTransfers(api);
   return api;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <sstream>
 
+#include "../float_mode.h"
 #include "../interpreter.h"
 #include "../trace.h"
 #include "queue.h"
@@ -26,10 +28,30 @@ int64_t Estimate(const CompileReply& reply) {
   return static_cast<int64_t>(std::clamp(std::max(reply.flops / kOperations, reply.bytes_accessed / kBytes), 0.0, 1e15));
 }
 
+// Reads the layouts of arrays of which the program knows the dimensions in the order of memory, and makes these the hosts' arrays.
+void TakeLayouts(const char* text, std::vector<Shape>& arguments, std::vector<Shape>& results) {
+  std::istringstream words(text == nullptr ? "" : text);
+  std::string word;
+  if (!(words >> word)) return;
+  for (std::vector<Shape>* shapes : {&arguments, &results}) {
+    for (Shape& shape : *shapes) {
+      Require(!words.fail(), "an array has no layout");
+      if (word != "-") shape = InOrder(shape, word);
+      words >> word;
+    }
+  }
+  Require(words.fail(), "there are more layouts than arrays");
+}
+
 // Reads a piece, and makes `shape` the shape of a part.
 Piece Divided(const PieceType& type, Shape& shape, int64_t devices) {
   Piece piece{type.is_whole != 0, shape, {}};
   const size_t rank = shape.dims.size();
+  for (size_t i = 0; i < rank * devices; ++i) {
+    const int64_t extent = shape.dims[i % rank], part = type.dims[i % rank];
+    const bool fits = piece.is_whole ? type.begins[i] >= 0 && part >= 0 && part <= extent - type.begins[i] : part == extent;
+    Require(fits, "a part of an array is outside of it");
+  }
   for (int64_t device = 0; device < devices; ++device) {
     piece.begins.emplace_back(type.begins + device * rank, type.begins + (device + 1) * rank);
   }
@@ -49,6 +71,7 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
       num_partitions(partitions),
       is_shared(reply.is_shared != 0),
       has_device(reply.has_device != 0),
+      channels(ReadChannels(reply.transfers)),
       generated_code_size(reply.generated_code_size),
       constant_size(reply.constant_size),
       arena_size(static_cast<int64_t>(reply.arena_size)),
@@ -62,6 +85,7 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
       nanoseconds_(Estimate(reply)) {
   for (size_t i = 0; i < reply.num_arguments; ++i) arguments.push_back(Copied(reply.slots[i]));
   for (size_t i = 0; i < reply.num_results; ++i) results.push_back(Copied(reply.slots[reply.num_arguments + i]));
+  TakeLayouts(reply.layouts, arguments, results);
   if (reply.pieces != nullptr) {
     const PieceType* piece = reply.pieces;
     for (Shape& argument : arguments) argument_pieces.push_back(Divided(*piece++, argument, num_devices()));
@@ -76,7 +100,9 @@ CompiledProgram::~CompiledProgram() {
   if (const ReleaseFunction release = release_function.load()) release(reply_.handle);
 }
 
-void CompiledProgram::Run(void** addresses) {
+void CompiledProgram::Run(void** addresses, const HostSide& host) {
+  const ffi::UserDataScope data(host.data.get());
+  const TransferScope transfers(host.transfers.get());
   if (!trace::IsOn()) return Enter(addresses);
   CompiledProgram* traced = Traced();
   const trace::Span span(name, untraced_reason_);
@@ -93,7 +119,7 @@ CompiledProgram* CompiledProgram::Traced() {
     } else if (trace(reply_.handle, &reply, &failure) != 0) {
       untraced_reason_ = "its launches are unknown: " + failure;
     } else {
-      traced_ = std::make_shared<CompiledProgram>(reply, 1, 1);
+      traced_ = std::make_shared<CompiledProgram>(reply, num_replicas, num_partitions);
     }
   });
   return traced_.get();
@@ -102,17 +128,18 @@ CompiledProgram* CompiledProgram::Traced() {
 void CompiledProgram::Enter(void** addresses) {
   const ArenaPool::Arena arena(arenas_, name);
   const Queue::Inside inside;
+  const StandardFloats mode;
   const auto start = std::chrono::steady_clock::now();
   const int32_t status = reply_.entry(addresses, arena.data(), reply_.context);
   nanoseconds_.store(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count(), std::memory_order_relaxed);
   if (status == 0) return;
+  TransferScope::ThrowFailure();
   const std::string reason = TakeException();
   throw Failure(Error_Code_INTERNAL, reason.empty() ? name + " ended early" : reason);
 }
 
 std::string CompiledProgram::Serialized() const {
   if (memory_ != nullptr) return std::string(artifact_);
-  if (num_devices() != 1) throw Failure(Error_Code_UNIMPLEMENTED, name + " is for several devices: such programs are not serialized yet");
   const SerializeFunction serialize = serialize_function.load();
   if (serialize == nullptr) throw Failure(Error_Code_UNIMPLEMENTED, "executables are serialized in a process with Python only");
   std::string bytes, failure;

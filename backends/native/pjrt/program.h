@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "arena_pool.h"
+#include "foreign_registry.h"
 #include "shape.h"
+#include "transfers.h"
 
 namespace trivium::pjrt {
 
@@ -62,6 +64,8 @@ struct CompileReply {
   int32_t is_shared;        // one run is for all devices; otherwise each device runs the program
   int32_t has_device;       // after its arguments, the program receives the number of the device
   const char* description;  // the program for hosts' queries, in the format "mlir"; null if there is none
+  const char* transfers;    // its channels to the host, as backends/interface.py writes them; null if there are none
+  const char* layouts;      // as backends/plugin/layouts.py writes them; null if all arrays are row-major
 };
 
 // Returns an Error_Code; if it is not 0, the reason has been passed to `trivium_pjrt_fail(failure, ...)`.
@@ -84,6 +88,12 @@ struct Piece {
   bool is_everywhere(const Shape& part) const { return part == whole; }
 };
 
+// What a run receives from its host besides arrays: data for foreign functions, and callbacks for its channels. Null if there are none.
+struct HostSide {
+  ffi::UserDataPtr data;
+  TransfersPtr transfers;
+};
+
 // Machine code with everything that it needs to run. Runs may overlap: each has an arena of its own.
 class CompiledProgram {
  public:
@@ -94,12 +104,13 @@ class CompiledProgram {
   CompiledProgram(const CompiledProgram&) = delete;
   CompiledProgram& operator=(const CompiledProgram&) = delete;
 
-  // Runs on the addresses of arguments and then of results. Throws if the run ends early. While a profiler listens, it hears of the run, and
-  // of its launches.
-  void Run(void** addresses);
+  // Runs on the addresses of arguments and then of results. Throws if the run ends early. While a profiler listens, it hears of the run,
+  // and of its launches.
+  void Run(void** addresses, const HostSide& host);
 
-  // Whether a run takes less time than it is worth to hand it to another thread, as far as is known: by the last run, or by its costs.
-  bool is_quick() const { return nanoseconds_.load(std::memory_order_relaxed) < kWorthQueueing; }
+  // Whether a run takes less time than it is worth to hand it to another thread, as far as is known: by the last run, or by its costs. A
+  // program that exchanges values with its host may wait for what the host does next.
+  bool is_quick() const { return channels.empty() && nanoseconds_.load(std::memory_order_relaxed) < kWorthQueueing; }
 
   // Its artifact, for `LoadArtifact` (serialization.h).
   std::string Serialized() const;
@@ -118,6 +129,7 @@ class CompiledProgram {
   std::vector<Piece> argument_pieces, result_pieces;
   std::vector<size_t> result_bytes;
   std::vector<bool> donated;
+  const std::vector<Channel> channels;
   int64_t generated_code_size, constant_size, arena_size;
   double flops, transcendentals, bytes_accessed;
 

@@ -19,9 +19,14 @@ void Serialize(Executable_Serialize_Args& args) {
 void DeserializeAndLoad(Executable_DeserializeAndLoad_Args& args) {
   Require(args.serialized_executable != nullptr, "the serialized executable is null");
   const std::string_view options = View(args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size);
-  std::vector<Device*> devices = ChosenDevices(*args.client, ReadCompileOptions(options));
-  Require(devices.size() == 1, "the executable is for one device, but several are requested");
   auto program = LoadArtifact({args.serialized_executable, args.serialized_executable_size});
+  CompileOptions chosen = ReadCompileOptions(options);
+  if (options.empty()) chosen.num_replicas = program->num_replicas, chosen.num_partitions = program->num_partitions;
+  if (chosen.num_replicas != program->num_replicas || chosen.num_partitions != program->num_partitions) {
+    throw Failure(Error_Code_INVALID_ARGUMENT, "the executable is for " + std::to_string(program->num_devices()) +
+                                                   " devices, but another number is requested");
+  }
+  std::vector<Device*> devices = ChosenDevices(*args.client, chosen);
   args.loaded_executable = new LoadedExecutable(std::move(program), std::move(devices));
 }
 

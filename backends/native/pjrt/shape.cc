@@ -1,7 +1,10 @@
 #include "shape.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <sstream>
 
 namespace trivium::pjrt {
 
@@ -64,15 +67,30 @@ std::string Shape::text() const {
   std::string result = known ? kNames[type] : "type " + std::to_string(type);
   result += '[';
   for (size_t i = 0; i < dims.size(); ++i) result += (i ? "," : "") + std::to_string(dims[i]);
-  return result + ']';
+  result += ']';
+  for (size_t i = 0; i < minor_to_major.size(); ++i) result += (i ? "," : "{") + std::to_string(minor_to_major[i]);
+  return minor_to_major.empty() ? result : result + '}';
 }
 
 Shape ShapeOf(Buffer_Type type, const int64_t* dims, size_t num_dims) {
   Require(dims != nullptr || num_dims == 0, "the dimensions are null");
-  Shape shape{type, std::vector<int64_t>(dims, dims + num_dims)};
+  Shape shape{type, std::vector<int64_t>(dims, dims + num_dims), {}};
   for (int64_t extent : shape.dims) Require(extent >= 0, "a dimension is negative");
   shape.bytes();
   return shape;
+}
+
+std::span<const int64_t> MinorToMajor(const Shape& shape) {
+  static constexpr size_t kMaxRank = 64;
+  static const std::vector<int64_t> descending = [] {
+    std::vector<int64_t> numbers;
+    for (int64_t number = kMaxRank; number-- > 0;) numbers.push_back(number);
+    return numbers;
+  }();
+  if (!shape.minor_to_major.empty()) return shape.minor_to_major;
+  const size_t rank = shape.dims.size();
+  if (rank > kMaxRank) throw Failure(Error_Code_UNIMPLEMENTED, "an array has more than 64 dimensions");
+  return {descending.data() + kMaxRank - rank, rank};
 }
 
 std::vector<int64_t> RowMajorStrides(const Shape& shape) {
@@ -85,6 +103,23 @@ std::vector<int64_t> RowMajorStrides(const Shape& shape) {
   return strides;
 }
 
+namespace {
+
+// The strides of elements without gaps; throws unless the order is a permutation of the dimensions.
+std::vector<int64_t> StridesInOrder(const Shape& shape, const std::vector<int64_t>& minor_to_major) {
+  std::vector<int64_t> strides(shape.dims.size(), 0);
+  int64_t stride = static_cast<int64_t>(BytesOf(shape.type));
+  for (const int64_t dimension : minor_to_major) {
+    Require(dimension >= 0 && dimension < static_cast<int64_t>(strides.size()) && strides[dimension] == 0,
+            "minor_to_major is not a permutation");
+    strides[dimension] = stride;
+    stride *= shape.dims[dimension] > 0 ? shape.dims[dimension] : 1;
+  }
+  return strides;
+}
+
+}  // namespace
+
 std::vector<int64_t> StridesOf(const Buffer_MemoryLayout* layout, const Shape& shape) {
   if (layout == nullptr) return RowMajorStrides(shape);
   const size_t rank = shape.dims.size();
@@ -94,15 +129,38 @@ std::vector<int64_t> StridesOf(const Buffer_MemoryLayout* layout, const Shape& s
   }
   if (layout->tiled.num_tiles != 0) throw Failure(Error_Code_UNIMPLEMENTED, "layouts with tiles are not supported");
   Require(layout->tiled.minor_to_major_size == rank, "the layout's number of dimensions is not the array's rank");
-  std::vector<int64_t> strides(rank, 0);
-  int64_t stride = static_cast<int64_t>(BytesOf(shape.type));
-  for (size_t i = 0; i < rank; ++i) {
-    const int64_t dimension = layout->tiled.minor_to_major[i];
-    Require(dimension >= 0 && dimension < static_cast<int64_t>(rank) && strides[dimension] == 0, "minor_to_major is not a permutation");
-    strides[dimension] = stride;
-    stride *= shape.dims[dimension] > 0 ? shape.dims[dimension] : 1;
-  }
-  return strides;
+  return StridesInOrder(shape, {layout->tiled.minor_to_major, layout->tiled.minor_to_major + rank});
+}
+
+std::vector<int64_t> MemoryStrides(const Shape& shape) {
+  return shape.minor_to_major.empty() ? RowMajorStrides(shape) : StridesInOrder(shape, shape.minor_to_major);
+}
+
+bool Shape::Fits(const Shape& other) const {
+  if (*this == other) return true;
+  return type == other.type && dims == other.dims && SameStrides(*this, MemoryStrides(*this), MemoryStrides(other));
+}
+
+Shape InOrder(const Shape& shape, const std::string& minor_to_major) {
+  Shape result{shape.type, shape.dims, {}};
+  std::istringstream numbers(minor_to_major);
+  for (std::string number; std::getline(numbers, number, ',');) result.minor_to_major.push_back(std::atoll(number.c_str()));
+  const size_t rank = shape.dims.size();
+  Require(result.minor_to_major.size() == rank, "the layout's number of dimensions is not the array's rank");
+  StridesInOrder(shape, result.minor_to_major);  // throws unless it is a permutation
+  for (size_t i = 0; i < rank; ++i) result.dims[result.minor_to_major[i]] = shape.dims[rank - 1 - i];
+  return result;
+}
+
+Shape WithLayout(Shape shape, const Buffer_MemoryLayout* layout) {
+  if (layout == nullptr) return shape;
+  const std::vector<int64_t> strides = StridesOf(layout, shape);
+  if (SameStrides(shape, strides, RowMajorStrides(shape))) return shape;
+  std::vector<int64_t>& order = shape.minor_to_major;
+  for (size_t i = shape.dims.size(); i-- > 0;) order.push_back(static_cast<int64_t>(i));
+  std::stable_sort(order.begin(), order.end(), [&](int64_t left, int64_t right) { return strides[left] < strides[right]; });
+  if (SameStrides(shape, strides, MemoryStrides(shape))) return shape;
+  throw Failure(Error_Code_UNIMPLEMENTED, "elements of buffers have no gaps between them, but other strides were requested for " + shape.text());
 }
 
 bool SameStrides(const Shape& shape, const std::vector<int64_t>& left, const std::vector<int64_t>& right) {
@@ -115,16 +173,11 @@ bool SameStrides(const Shape& shape, const std::vector<int64_t>& left, const std
   return true;
 }
 
-void RequireRowMajor(const Buffer_MemoryLayout* layout, const Shape& shape) {
-  if (layout == nullptr || SameStrides(shape, StridesOf(layout, shape), RowMajorStrides(shape))) return;
-  throw Failure(Error_Code_UNIMPLEMENTED, "buffers are row-major, but another layout was requested for " + shape.text());
-}
-
 void CopyStrided(const Shape& shape, const void* source, const std::vector<int64_t>& source_strides, void* target,
                  const std::vector<int64_t>& target_strides) {
   const size_t bytes = shape.bytes(), element = BytesOf(shape.type);
   if (bytes == 0) return;
-  if (SameStrides(shape, source_strides, target_strides) && SameStrides(shape, source_strides, RowMajorStrides(shape))) {
+  if (SameStrides(shape, source_strides, target_strides) && SameStrides(shape, source_strides, MemoryStrides(shape))) {
     std::memcpy(target, source, bytes);
     return;
   }

@@ -15,6 +15,8 @@ from jax.typing import ArrayLike
 from trivium.jax import lowering
 from trivium.jax.call import Options, trivium_call
 
+__all__ = ["jit"]
+
 P = ParamSpec("P")
 Returned = TypeVar("Returned")
 
@@ -25,6 +27,7 @@ def jit(
     function: Callable[P, Returned],
     *,
     device: str = "cpu",
+    target: str | None = None,
     threads: int | None = None,
     fast_math: bool = False,
     autotune: bool = False,
@@ -40,7 +43,7 @@ def jit(
     `jax.jit`. The other options are those of `trivium.compile`. Raises `UnsupportedOpError` with every primitive that
     has no rule.
     """
-    options = Options(device, threads, fast_math, autotune, deterministic, tf32)
+    options = Options(device, target, threads, fast_math, autotune, deterministic, tf32)
     with_leaves: Callable[..., Returned] = function
 
     @functools.wraps(function)

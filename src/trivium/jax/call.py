@@ -3,11 +3,11 @@ of it into calls of the transformed jaxpr."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
+from jax._src.util import weakref_lru_cache  # JAX has no public cache that `jax.clear_caches` clears
 from jax.core import AbstractValue, ShapedArray
 from jax.extend import core
 from jax.interpreters import ad, batching
@@ -17,15 +17,13 @@ class Options(NamedTuple):
     """The options of `trivium.compile`."""
 
     device: str
+    target: str | None
     threads: int | None
     fast_math: bool
     autotune: bool
     deterministic: bool
     tf32: bool
 
-
-CACHED = 1024
-"""Jaxprs whose derivatives are kept; the least recently used ones go first."""
 
 trivium_call = core.Primitive("trivium_call")
 trivium_call.multiple_results = True
@@ -46,7 +44,7 @@ def _vmap(
     return trivium_call.bind(*arrays, jaxpr=batched, options=options), [0] * len(jaxpr.out_avals)
 
 
-@functools.lru_cache(CACHED)
+@weakref_lru_cache
 def _batched(jaxpr: core.ClosedJaxpr, axes: tuple[int | None, ...], size: int) -> core.ClosedJaxpr:
     examples = []
     for aval, axis in zip(jaxpr.in_avals, axes, strict=True):
@@ -77,7 +75,7 @@ def _jvp(
     return results[:count], outward
 
 
-@functools.lru_cache(CACHED)
+@weakref_lru_cache
 def _linearized(jaxpr: core.ClosedJaxpr, varied: tuple[bool, ...]) -> tuple[core.ClosedJaxpr, core.ClosedJaxpr]:
     """`inputs -> results, residuals` and `residuals, tangents -> tangents of the differentiable results`."""
     function = core.jaxpr_as_fun(jaxpr)
@@ -130,7 +128,7 @@ def _transpose(
     return [next(found) if unknown else None for unknown in linear]
 
 
-@functools.lru_cache(CACHED)
+@weakref_lru_cache
 def _transposed(jaxpr: core.ClosedJaxpr, linear: tuple[bool, ...]) -> core.ClosedJaxpr:
     """`known values, cotangents of results -> cotangents of the linear values`."""
     function = core.jaxpr_as_fun(jaxpr)

@@ -24,12 +24,13 @@ from jaxlib.mlir import ir
 import trivium
 from trivium import journal
 from trivium.backends.plugin.foreign import register_foreign_functions
-from trivium.backends.plugin.foreign_program import HANDLER, ForeignProgram, handler
+from trivium.backends.plugin.foreign_program import HANDLER, STATE, ForeignProgram, handlers, state_type
 from trivium.executable import Executable
 from trivium.importers.jax import import_jaxpr
 from trivium.importers.jax.context import array_of, is_key
 from trivium.jax.call import Options, trivium_call
 from trivium.jax_plugin import PLATFORM, registered_with_jax
+from trivium.jax_plugin.explaining import TRACED
 from trivium.jax_plugin.lowerings import Lowered
 
 ON_THE_HOST = ("cpu", PLATFORM)
@@ -39,17 +40,15 @@ FLOAT4 = "float4_e2m1fn"
 IN_BYTES = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8", FLOAT4: "uint8"}
 """Types with several elements in a byte in XLA's buffers, and with one in ours."""
 
-TRACED = (
-    "JAX traces a function for each combination of shapes, dtypes and static arguments: arrays that are padded to few "
-    "shapes, and numbers that are arguments, do not take another compilation."
-)
-
 _executables: WeakKeyDictionary[core.ClosedJaxpr, dict[Options, Executable]] = WeakKeyDictionary()
 
 
 def register() -> None:
     """Registers the rules of the primitive, and its handler with XLA."""
-    jax.ffi.register_ffi_target(HANDLER, jax.ffi.pycapsule(handler()), platform="cpu")
+    kinds = dict(zip(("type_id", "type_info"), map(jax.ffi.pycapsule, state_type()), strict=True))
+    jax.ffi.register_ffi_type(STATE, kinds, platform="cpu")  # pyright: ignore[reportArgumentType]
+    stages = {stage: jax.ffi.pycapsule(handler) for stage, handler in handlers().items()}
+    jax.ffi.register_ffi_target(HANDLER, stages, platform="cpu")
     # Each program has its own address in the custom call: JAX must not take the code of one for another.
     mlir.register_lowering(trivium_call, _lower, cacheable=False)
     trivium_call.def_impl(_callback)  # outside of `jax.jit`, as where that is disabled
@@ -79,8 +78,11 @@ def _custom_call(
     context: mlir.LoweringRuleContext, *operands: ir.Value, jaxpr: core.ClosedJaxpr, options: Options
 ) -> Sequence[Lowered]:
     program = ForeignProgram(_compiled(jaxpr, options).loaded)
-    # XLA's executable then keeps it alive, and JAX does not put that into its persistent cache.
-    context.module_context.add_host_callback(program)
+    # Until XLA compiles the call, whose state keeps it alive then.
+    context.module_context.add_keepalive(program)
+    if jax.config.jax_compilation_cache_dir:  # pyright: ignore[reportAttributeAccessIssue]
+        # JAX does not put what has callbacks into its persistent cache, where no other process could use it.
+        context.module_context.add_host_callback(program)
     ordered = effects.ordered_effects.filter_in(jaxpr.effects)
     tokens = [context.tokens_in.get(effect) for effect in ordered]
     # Trivium's own platform keeps the order of calls with effects anyway.

@@ -6,8 +6,12 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import trivium
+
+if TYPE_CHECKING:
+    from trivium.backends.cpu.client import CpuLoadedExecutable
 
 PLATFORM = "trivium"
 
@@ -24,7 +28,7 @@ def initialize() -> None:
     from jax._src.lib import _profiler
 
     from trivium.backends import plugin
-    from trivium.jax_plugin import compilation_cache, lowerings
+    from trivium.jax_plugin import compilation_cache, foreign, lowerings
 
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
     table = _capsule(plugin.api())
@@ -33,8 +37,10 @@ def initialize() -> None:
     lowerings.register(PLATFORM)
     plugin.preparations.append(lowerings.register_callbacks)
     compilation_cache.allow(PLATFORM)
+    foreign.register(PLATFORM)
     plugin.foreign_functions.append(registered_with_jax)
     plugin.sharding_inspectors.append(report_sharding)
+    plugin.observers.append(tell_compiled)
     if jax.config.jax_platforms == PLATFORM:
         # Callbacks get their arguments as arrays of the CPU platform, which must be started too: while JAX reads its
         # list of platforms, this platform's name represents both.
@@ -52,10 +58,17 @@ def _client_options() -> dict[str, str]:
 def registered_with_jax(target: str) -> Mapping[str, object] | None:
     """Returns the capsules of a function that was registered for JAX's CPU platform, by JAX itself or through
     `jax.ffi`."""
-    from jaxlib import xla_client
+    from trivium.jax_plugin.foreign import XLA, with_states
 
-    found = xla_client._xla.custom_call_targets("Host").get(target)
+    found = with_states.get(target) or XLA.custom_call_targets("Host").get(target)
     return found if isinstance(found, Mapping) else None
+
+
+def tell_compiled(executable: CpuLoadedExecutable) -> None:
+    """Tells `trivium.explain` of a program; what that takes is imported when the first one has been compiled."""
+    from trivium.jax_plugin.explaining import tell_compiled
+
+    tell_compiled(executable)
 
 
 def report_sharding(asker: str, sharding: str) -> None:

@@ -189,3 +189,20 @@ def memory_beyond_the_device(kit: Kit) -> None:
     except (Refusal, NotImplementedByPlugin):
         return
     expect(False, "4 exabytes were found")
+
+
+@check("buffer")
+def layouts_of_the_device(kit: Kit) -> None:
+    """A plugin may refuse a layout, but must not mistake its elements."""
+    order = (ctypes.c_int64 * 2)(0, 1)
+    tiled = kit.plugin.record(
+        "Buffer_MemoryLayout_Tiled", minor_to_major=ctypes.addressof(order), minor_to_major_size=2
+    )
+    layout = kit.plugin.record("Buffer_MemoryLayout", tiled=tiled)
+    try:
+        fields = kit.from_host(X, device_layout=ctypes.addressof(layout))
+        made = kit.call("Client_BufferFromHostBuffer", **fields)
+    except Refusal:
+        return
+    PluginEvent(kit.plugin, made.done_with_host_buffer).wait()
+    _same(kit, PluginBuffer(kit.client.devices[0].default_memory, made.buffer), X, "a column-major array")

@@ -3,12 +3,20 @@ this."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from trivium.backends.plugin.division import Divided, divide, fill_pieces
+from trivium.backends.artifact import to_bytes
+from trivium.backends.cpu.client import cpu_client
+from trivium.backends.plugin.division import Divided, Division, divide, fill_pieces
 from trivium.backends.plugin.structures import CompileReply
-from trivium.ir.errors import CompileError
+from trivium.backends.table.client import PluginClient
+from trivium.backends.table.discovery import load_plugin
+from trivium.backends.table.plugin import Refusal, address_of
+from trivium.compiler.driver import CompileOptions
+from trivium.ir.errors import CompileError, Error
 from trivium.ir.text import parse
 
 MESHES = {
@@ -34,7 +42,7 @@ def divided(mesh: str, sharding: str, shape: str = "4x6") -> Divided:
 
 def sharding_of(found: Divided) -> str:
     """Returns the sharding of the first argument."""
-    return found.description.partition('mhlo.spmd_parameters_shardings = ["')[2].partition('"')[0]
+    return found.division.description.partition('mhlo.spmd_parameters_shardings = ["')[2].partition('"')[0]
 
 
 CASES = {
@@ -87,7 +95,7 @@ def test_descriptions_are_modules(name: str) -> None:
     """Which the language reads, and which have the types of a device's parts."""
     mesh, sharding, wanted = CASES[name]
     found = divided(mesh, sharding)
-    module = parse(found.description)
+    module = parse(found.division.description)
     kind, program = module.main.function_type, found.program
     assert [each.static_shape for each in kind.inputs] == [held.part.shape for held in program.arguments]
     assert [each.static_shape for each in kind.results] == [held.part.shape for held in program.results]
@@ -98,7 +106,7 @@ def test_pieces() -> None:
     """Arguments, then results: the shape of a part, and its start for each device."""
     found = divided("grid", '[{"x"}, {"y"}]')
     reply = CompileReply()
-    kept = fill_pieces(reply, found)
+    kept = fill_pieces(reply, found.division)
     assert kept
     held = [*found.program.arguments, *found.program.results]
     assert [each.part.shape for each in held] == [(2, 3), (), (2, 3)]
@@ -108,7 +116,6 @@ def test_pieces() -> None:
         assert tuple(piece.dims[:rank]) == each.part.shape
         assert piece.begins[: 4 * rank] == [begin for begins in each.part.begins for begin in begins]
     assert reply.pieces[0].begins[:8] == [0, 0, 0, 3, 2, 0, 2, 3]
-    assert reply.description.decode() == found.description
     assert (reply.is_shared, reply.has_device) == (found.program.is_shared, found.program.has_device)
 
 
@@ -128,3 +135,50 @@ def test_what_cannot_be_divided_is_refused() -> None:
         divide(parse(text("line", '[{"x"}, {}]')), 2, 2)
     with pytest.raises(CompileError, match="a mesh of 2 devices, expected 4"):
         divide(parse(text("line", '[{"x"}, {}]')), 1, 4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_divisions_are_written_and_read(name: str) -> None:
+    mesh, sharding, _ = CASES[name]
+    found = divided(mesh, sharding).division
+    read = Division.read(found.texts())
+    assert read is not None
+    assert read.texts() == found.texts()
+    assert [each.part.begins for each in read.arguments] == [each.part.begins for each in found.arguments]
+    assert (read.replicas, read.partitions, read.is_shared, read.has_device) == (
+        1, 2 if mesh == "line" else 4, found.is_shared, found.has_device,
+    )  # fmt: skip
+    assert Division.read({}) is None
+
+
+ADD = """func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %0 = stablehlo.add %x, %x : tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}"""
+
+DIVISIONS = {
+    "2 1 0 0 1 0 2 4 6 0 0 0 0 1 0 2 4 6 0 0 0 0": "there is no device 1",
+    "1 1 0 0 1 0 2 4 6 0 0 1 0 2 4 6 0 0 7": "more numbers than its devices need",
+    "2 1 0 0 1 1 2 2 6 0 0 3 0 1 0 2 4 6 0 0 0 0": "a part of an array is outside of it",
+    "2 1 0 0 1 0 1 4 0 0 1 0 2 4 6 0 0 0 0": "arrays of other ranks",
+    "2 1 0 1 1 0 2 4 6 0 0 0 0 1 0 2 4 6 0 0 0 0": "its devices have other arrays",
+    "2 1 0 0 1 0 99999999999 4": "the numbers of its devices are wrong",
+    "5000 1 0 0 0 0": "the numbers of its devices are wrong",
+    "-2 1 0 0 0 0": "the numbers of its devices are wrong",
+    "two": "the numbers of its devices are wrong",
+}
+"""What the native runtime says of the divisions of artifacts: only the first one is right, for two devices."""
+
+
+@pytest.mark.parametrize(("division", "reason"), DIVISIONS.items())
+def test_divisions_that_do_not_fit(division: str, reason: str) -> None:
+    artifact = cpu_client().compile(parse(ADD), CompileOptions()).whole()
+    data = to_bytes(replace(artifact, texts={**artifact.texts, "division": division}))
+    client = PluginClient(load_plugin("trivium"))
+    fields = {"serialized_executable": address_of(data), "serialized_executable_size": len(data)}
+    with pytest.raises(Refusal, match=reason):
+        client.plugin.call("Executable_DeserializeAndLoad", client=client.handle, **fields)
+    read = Division.read({"division": division}) if reason.endswith("ranks") else None
+    if read is not None:
+        with pytest.raises(Error, match=r"have arrays of the ranks \[1, 2\], the program of \[2, 2\]"):
+            read.check(artifact)

@@ -4,6 +4,7 @@ of a program's call."""
 from __future__ import annotations
 
 import ctypes
+import gc
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -16,13 +17,17 @@ from trivium.backends.plugin.foreign import (
     STAGES,
     TYPES,
     handlers_of,
+    register,
     register_foreign_function,
     register_foreign_functions,
     register_targets,
+    register_type,
 )
+from trivium.backends.plugin.foreign import registered as registered_natively
 from trivium.ir.custom_calls import CUSTOM_CALLS
 from trivium.ir.errors import CompileError, ExecutionError
 from trivium.ir.types import type_of
+from trivium.pjrt.foreign import address, handler
 
 TARGET = "test.foreign"
 RECORD = (("struct_size", ctypes.c_size_t), ("extensions", ctypes.c_void_p))
@@ -264,3 +269,57 @@ def test_targets_of_a_module_are_found_and_unknown_ones_stay_unknown() -> None:
     assert asked == [TARGET]
     with pytest.raises(CompileError, match=f"custom_call has the target '{TARGET}', which is not registered"):
         trivium.compile(trivium.parse(text))
+
+
+# Functions and types that hosts register
+
+
+def test_handlers_that_hosts_register_are_found_first() -> None:
+    name = f"{TARGET}.registered"
+    stages = {"instantiate": 71, "execute": 72}
+    assert registered_natively(name) is None
+    register(name, stages)
+    register(name, stages)
+    assert registered_natively(name) == stages
+    with pytest.raises(ExecutionError, match=f"foreign function '{name}' has been registered otherwise"):
+        register(name, {"execute": 72})
+    asked: list[str] = []
+    try:
+        register_targets({name}, [asked.append])
+        assert not asked
+        assert CUSTOM_CALLS[name].native is not None
+    finally:
+        CUSTOM_CALLS.pop(name, None)
+
+
+class Info(ctypes.Structure):
+    _fields_ = (*RECORD, ("deleter", ctypes.c_void_p))
+
+
+def test_states_are_deleted_with_their_calls() -> None:
+    """Also of types whose number another host has given."""
+    deleted: list[int] = []
+    deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleted.append)
+    info = Info(ctypes.sizeof(Info), None, address(deleter))
+    for name, given in (("test.own", 0), ("test.other", 4711)):
+        number = ctypes.c_int64(given)
+        for _ in range(2):
+            register_type(name, ctypes.addressof(number), ctypes.addressof(info))
+        assert number.value == given or given == 0 < number.value
+        with pytest.raises(ExecutionError, match=f"type '{name}' has been registered otherwise"):
+            register_type(name, ctypes.addressof(number), None)
+        with pytest.raises(ExecutionError, match=r"the number of type .test.third. has been registered otherwise"):
+            register_type("test.third", ctypes.addressof(number), ctypes.addressof(info))
+        states: list[int | None] = []
+        kind = number.value
+        first = handler(lambda call, kind=kind: call.set_state(kind, 1 + kind))
+        main = handler(lambda call, kind=kind, states=states: states.append(call.state(kind)))
+        register_foreign_function(TARGET, {"instantiate": address(first), "execute": address(main)})
+        try:
+            call([np.zeros(1, np.float32)], "tensor<1xf32>")
+        finally:
+            CUSTOM_CALLS.pop(TARGET, None)
+        assert states == [1 + kind]
+        gc.collect()
+        assert deleted.pop() == 1 + kind
+        assert not deleted

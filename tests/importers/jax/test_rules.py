@@ -93,6 +93,8 @@ SHAPE = [
     (lambda x: lax.integer_pow(x, -3), POSITIVE),
 ]
 INDEXING = [
+    (lambda x: x.at[jnp.array([0, 2, 2, 7])].apply(lambda y: jnp.sin(y) * 2 + 1), X),
+    (lambda x: x.at[1:, 2].apply(lambda y: jnp.where(y > 0, -y, y / 3)), X),
     (lambda x, i: lax.dynamic_slice(x, (i, 1), (2, 2)), X, np.int32(2)),
     (lambda x, i: lax.dynamic_update_slice(x, x[:2, :2] * 2, (i, 1)), X, np.int32(-2)),
     (lambda x: jnp.take(x, jnp.array([0, 5, 1]), axis=0), X),
@@ -122,6 +124,9 @@ REDUCTION = [
     (lambda x: jnp.sort(x, axis=0), X),
     (lambda x: jnp.sort(x), np.array([0.0, -0.0, np.nan, -1.0, np.inf], np.float32)),
     (lambda x: jnp.lexsort((x, x > 0)), X),
+    (lambda x, y: lax.sort(lax.complex(jnp.round(x), y), dimension=0), X, Y),
+    (lambda x, y: jnp.argsort(lax.complex(x, y)), *np.array([[0.0, -0.0, np.nan, 0, 1], [1, 0, 0, np.nan, 2]], "f4")),
+    (lambda x: jnp.sort_complex(jnp.roots(x, strip_zeros=False)), X[0]),
     (lambda x: lax.top_k(x, 2), X),
     (jax.nn.softmax, X),
     (jax.nn.log_softmax, X),
@@ -186,6 +191,65 @@ def test_rule(case, run):
 @pytest.mark.parametrize("function", RANDOMNESS, ids=range(len(RANDOMNESS)))
 def test_randomness_is_bit_for_bit(function, run):
     check(function, [KEY], 0, run)
+
+
+BITS_OF_PRESETS = {
+    **{"DEFAULT": 24, "F32_F32_F32": 24, "F64_F64_F64": 24, "TF32_TF32_F32": 11, "TF32_TF32_F32_X3": 22},
+    **{"F16_F16_F16": 11, "F16_F16_F32": 11, "BF16_BF16_BF16": 8, "BF16_BF16_F32": 8, "BF16_BF16_F32_X3": 16},
+    **{"BF16_BF16_F32_X6": 24, "BF16_BF16_F32_X9": 24},
+}
+"""How many bits of the operands the algorithms of dot products use."""
+OF_8_BITS = ["ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM"]
+
+
+def check_algorithm(precision, bits, dtype, run):
+    """As exact as the algorithm and the result's type allow, beside a product in 64 bits."""
+    x, y = np.asarray(floats(4, 50), jnp.dtype(dtype)), np.asarray(floats(50, 5, seed=1), jnp.dtype(dtype))
+    with jax.enable_x64(True):
+        module = trivium.from_jax(lambda x, y: lax.dot(x, y, precision=precision), x, y)
+        (result,) = run(module, x, y)
+    assert result.dtype == dtype
+    wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
+    exact = wide_x @ wide_y
+    allowed = 8 * 2.0**-bits * (np.abs(wide_x) @ np.abs(wide_y)) + float(jnp.finfo(dtype).eps) * np.abs(exact)
+    assert (np.abs(result.astype(np.float64) - exact) <= allowed).all()
+
+
+@RUNS
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("preset", BITS_OF_PRESETS)
+def test_algorithms_of_dot_products(preset, dtype, run):
+    check_algorithm(preset, BITS_OF_PRESETS[preset], dtype, run)
+
+
+@RUNS
+def test_an_algorithm_that_is_no_preset(run):
+    check_algorithm(lax.DotAlgorithm(np.float16, np.float16, np.float32), 11, "float32", run)
+
+
+@RUNS
+@pytest.mark.parametrize("preset", OF_8_BITS)
+def test_algorithms_for_floats_of_8_bits(preset, run):
+    check_algorithm(preset, 24, "float8_e5m2", run)
+    with pytest.raises(trivium.Error, match="operands of 8-bit floats"):
+        check_algorithm(preset, 24, "float32", run)
+
+
+@RUNS
+@pytest.mark.parametrize(
+    "types",
+    [
+        "bfloat16 float32 float32",
+        "float8_e4m3fn float8_e5m2 float32",
+        "int8 bfloat16 float32",
+        "float32 complex64 None",
+    ],
+)
+def test_dot_products_of_different_types(types, run):
+    lhs, rhs, result = types.split()
+    x, y = np.asarray(4 * X, jnp.dtype(lhs)), np.asarray(Y.T, jnp.dtype(rhs))
+    kind = None if result == "None" else np.dtype(result)
+    check(lambda x, y: lax.dot(x, y, preferred_element_type=kind), [x, y], 2e-6, run)
 
 
 def test_normal_draws_agree():

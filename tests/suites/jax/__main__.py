@@ -25,6 +25,7 @@ FILES = (
     "nn_test", "lax_control_flow_test", "random_test", "random_lax_test", "lax_autodiff_test", "lax_vmap_test",
     "linalg_test", "api_test", "dtypes_test", "export_test", "array_test", "pjit_test", "shard_map_test",
     "python_callback_test", "ffi_test", "buffer_callback_test", "memories_test", "debugging_primitives_test",
+    "layout_test",
 )  # fmt: skip
 
 DEFAULT, X64 = "default", "x64"

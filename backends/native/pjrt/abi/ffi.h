@@ -11,6 +11,7 @@ namespace trivium::ffi {
 
 constexpr int kMajorVersion = 0;
 constexpr int kMinorVersion = 3;
+constexpr int kFirstWithStages = 3;  // the minor version from which on states are those of a stage
 
 // Objects of the implementation.
 struct Error;
@@ -76,6 +77,8 @@ struct Type_Register_Args : Record { ByteSpan name; TypeId* type_id; const TypeI
 struct ExecutionContext_Get_Args : Record { ExecutionContext* ctx; TypeId* type_id; void* data; };  // out: data
 struct State_Set_Args : Record { ExecutionContext* ctx; ExecutionStage stage; TypeId* type_id; void* state; };
 struct State_Get_Args : Record { ExecutionContext* ctx; ExecutionStage stage; TypeId* type_id; void* state; };  // out: state
+// Until version 0.2, only the first stage had a state, and the records did not say which.
+struct OldState_Args : Record { ExecutionContext* ctx; TypeId* type_id; void* state; };
 struct DeviceMemory_Allocate_Args : Record { ExecutionContext* ctx; size_t size; size_t alignment; void* data; };  // out: data
 struct DeviceMemory_Free_Args : Record { ExecutionContext* ctx; size_t size; void* data; };
 struct ThreadPool_Schedule_Args : Record { ExecutionContext* ctx; void (*task)(void* data); void* data; };

@@ -1,0 +1,77 @@
+"""Layouts of arrays, arguments and results: checks in the form of `device_checks.py`, which runs them."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental.layout import Format, Layout, with_layout_constraint
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+
+from tests.jax.sharding_checks import raises
+
+X = np.arange(24, dtype=np.float32).reshape(4, 6)
+
+
+def form(*major_to_minor):
+    return Format(Layout(major_to_minor), SingleDeviceSharding(jax.devices()[0]))
+
+
+def orders(tree):
+    return jax.tree.map(lambda each: each.layout.major_to_minor, tree)
+
+
+def arrays_in_any_layout():
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    for order in itertools.permutations(range(3)):
+        y = jax.device_put(x, form(*order))
+        assert orders(y.format) == order
+        np.testing.assert_array_equal(y, x)
+        np.testing.assert_array_equal(y[1:, 2], x[1:, 2])
+        np.testing.assert_allclose(jnp.sin(y), np.sin(x), rtol=1e-6)
+        moved = jax.device_put(y, jax.devices()[1])
+        assert moved.format.layout == y.format.layout
+        np.testing.assert_array_equal(moved, x)
+        back = jax.device_put(y, form(0, 1, 2))
+        assert orders(back.format) == (0, 1, 2)
+        np.testing.assert_array_equal(back, x)
+
+
+def layouts_of_programs():
+    rows, columns = form(0, 1), form(1, 0)
+    run = jax.jit(lambda x, y: (x @ y.T, x + y), in_shardings=(columns, rows), out_shardings=(columns, columns))
+    compiled = run.lower(X, X).compile()
+    assert orders(compiled.input_formats) == (((1, 0), (0, 1)), {})
+    assert orders(compiled.output_formats) == ((1, 0), (1, 0))
+    for product, total in (run(jax.device_put(X, columns), X), compiled(jax.device_put(X, columns), X)):
+        assert orders((product.format, total.format)) == ((1, 0), (1, 0))
+        np.testing.assert_array_equal(product, X @ X.T)
+        np.testing.assert_array_equal(total, X + X)
+    donated = jax.jit(lambda x: x * 2, in_shardings=columns, out_shardings=columns, donate_argnums=0)
+    given = jax.device_put(X, columns)
+    np.testing.assert_array_equal(donated(given), X * 2)
+    assert given.is_deleted()
+
+
+def layouts_by_default():
+    free = Format(Layout.AUTO)
+    compiled = jax.jit(lambda x: x.T, in_shardings=free, out_shardings=free).lower(jax.ShapeDtypeStruct((4, 6), int))
+    compiled = compiled.compile()
+    assert orders((compiled.input_formats, compiled.output_formats)) == ((((0, 1),), {}), (0, 1))
+    columns = jax.device_put(X, form(1, 0))
+    # A program without requests takes an array as it is.
+    assert orders(jax.jit(lambda x: x + 1).lower(columns).compile().input_formats) == (((1, 0),), {})
+    constrained = jax.jit(lambda x: with_layout_constraint(x, Layout((1, 0))) + 1)
+    np.testing.assert_array_equal(constrained(X), X + 1)
+
+
+def layouts_on_several_devices():
+    """Are refused unless they are row-major."""
+    sharding = NamedSharding(Mesh(np.array(jax.devices()), ("x",)), PartitionSpec("x"))
+    np.testing.assert_array_equal(jax.device_put(X, Format(Layout((0, 1)), sharding)), X)
+    raises(
+        jax.errors.JaxRuntimeError, "expected the default layout", jax.device_put, X, Format(Layout((1, 0)), sharding)
+    )
+
+
+CHECKS = [arrays_in_any_layout, layouts_of_programs, layouts_by_default, layouts_on_several_devices]
