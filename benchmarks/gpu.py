@@ -70,6 +70,10 @@ def rows(scale: int = 1) -> list[Row]:
         powers = of.exp(x - of.amax(x, 1, keepdims=True))
         return powers / of.sum(powers, 1, keepdims=True)
 
+    def layer_norm(x: Any, of: Any) -> Any:
+        centred = x - of.mean(x, 1, keepdims=True)
+        return centred / of.sqrt(of.mean(centred * centred, 1, keepdims=True) + 1e-5)
+
     listed = [
         Row(
             "tanh(x) * y + x",
@@ -84,10 +88,12 @@ def rows(scale: int = 1) -> list[Row]:
             moved=both + both // 2,
         ),
         Row("softmax", _softmax(many, long), (((many, long), f32),), softmax, moved=both),
+        Row("layer norm", _layer_norm(many, long), (((many, long), f32),), layer_norm, moved=both),
         Row("cumsum", _cumsum(many, long), (((many, long), f32),), lambda x, of: of.cumsum(x, 1), moved=both),
     ]
     for size in (4096 // scale, 8192 // scale):
         listed.append(_product(size, "bf16", bf16, CompileOptions()))
+    listed.append(_attention(max(1, 64 // scale), max(32, 2048 // scale), 64))
     listed.append(_product(4096 // scale, "f32", f32, CompileOptions()))
     listed.append(_product(4096 // scale, "f32", f32, CompileOptions(tf32=True)))
     return listed
@@ -109,6 +115,73 @@ def _softmax(many: int, long: int) -> str:
       %6 = stablehlo.divide %3, %5 : {kind}
       return %6 : {kind}
     }}"""
+
+
+def _layer_norm(many: int, long: int) -> str:
+    kind, row = f"tensor<{many}x{long}xf32>", f"tensor<{many}xf32>"
+
+    def mean(of: str, name: str) -> str:
+        return f"""%{name}_sum = stablehlo.reduce({of} init: %zero) applies stablehlo.add across dimensions = [1]
+        : ({kind}, tensor<f32>) -> {row}
+      %{name}_mean = stablehlo.divide %{name}_sum, %count : {row}"""
+
+    return f"""func.func @main(%x: {kind}) -> {kind} {{
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %count = stablehlo.constant dense<{float(long)}> : {row}
+      %small = stablehlo.constant dense<1.0e-05> : {row}
+      {mean("%x", "x")}
+      %0 = stablehlo.broadcast_in_dim %x_mean, dims = [0] : ({row}) -> {kind}
+      %1 = stablehlo.subtract %x, %0 : {kind}
+      %2 = stablehlo.multiply %1, %1 : {kind}
+      {mean("%2", "v")}
+      %3 = stablehlo.add %v_mean, %small : {row}
+      %4 = stablehlo.sqrt %3 : {row}
+      %5 = stablehlo.broadcast_in_dim %4, dims = [0] : ({row}) -> {kind}
+      %6 = stablehlo.divide %1, %5 : {kind}
+      return %6 : {kind}
+    }}"""
+
+
+def _attention(heads: int, length: int, width: int) -> Row:
+    """Attention of bf16, whose products and softmax are f32; peers are given their own function for it."""
+    held, wide = (f"tensor<{heads}x{length}x{width}x{kind}>" for kind in ("bf16", "f32"))
+    plane, row = f"tensor<{heads}x{length}x{length}xf32>", f"tensor<{heads}x{length}xf32>"
+    text = f"""func.func @main(%q: {held}, %k: {held}, %v: {held}) -> {held} {{
+      %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %scale = stablehlo.constant dense<{width**-0.5}> : {wide}
+      %0 = stablehlo.convert %q : ({held}) -> {wide}
+      %1 = stablehlo.convert %k : ({held}) -> {wide}
+      %2 = stablehlo.convert %v : ({held}) -> {wide}
+      %3 = stablehlo.multiply %0, %scale : {wide}
+      %4 = stablehlo.dot_general %3, %1, batching_dims = [0] x [0], contracting_dims = [2] x [2]
+        : ({wide}, {wide}) -> {plane}
+      %5 = stablehlo.reduce(%4 init: %low) applies stablehlo.maximum across dimensions = [2]
+        : ({plane}, tensor<f32>) -> {row}
+      %6 = stablehlo.broadcast_in_dim %5, dims = [0, 1] : ({row}) -> {plane}
+      %7 = stablehlo.subtract %4, %6 : {plane}
+      %8 = stablehlo.exponential %7 : {plane}
+      %9 = stablehlo.reduce(%8 init: %zero) applies stablehlo.add across dimensions = [2]
+        : ({plane}, tensor<f32>) -> {row}
+      %10 = stablehlo.broadcast_in_dim %9, dims = [0, 1] : ({row}) -> {plane}
+      %11 = stablehlo.divide %8, %10 : {plane}
+      %12 = stablehlo.dot_general %11, %2, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+        : ({plane}, {wide}) -> {wide}
+      %13 = stablehlo.convert %12 : ({wide}) -> {held}
+      return %13 : {held}
+    }}"""
+
+    def attention(q: Any, k: Any, v: Any, of: Any) -> Any:
+        if hasattr(of, "nn"):
+            return of.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+        import jax
+
+        q, k, v = (of.swapaxes(x, 0, 1)[None] for x in (q, k, v))
+        return of.swapaxes(jax.nn.dot_product_attention(q, k, v)[0], 0, 1)
+
+    shape = (heads, length, width), ml_dtypes.bfloat16
+    flops = 4.0 * heads * length * length * width
+    return Row(f"bf16 attention {heads}x{length}x{width}", text, (shape,) * 3, attention, flops=flops, tolerance=2e-2)
 
 
 def _cumsum(many: int, long: int) -> str:

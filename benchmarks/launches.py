@@ -19,8 +19,9 @@ import torch
 from benchmarks.rows.models import Part, bert_base, resnet_50
 from trivium.backends.cpu.client import CpuClient
 from trivium.backends.gpu import nvptx
-from trivium.backends.gpu.schedule import choose, grid
-from trivium.compiler.kernel.affine import Analysis
+from trivium.backends.gpu.batches import batches
+from trivium.backends.gpu.emission import Choices
+from trivium.backends.gpu.schedule import Grid
 from trivium.compiler.program import Copy, Launch, walk
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.ir.func import Module
@@ -35,10 +36,19 @@ Run = Callable[[], object]
 def launches(module: Module) -> int:
     """Returns the number of launches and copies of a module's plan for a GPU."""
     target = nvptx.target("sm_90")
-    steps = list(walk(Stages(module, target, CompileOptions()).program.steps))
-    kernels = [step.kernel for step in steps if isinstance(step, Launch)]
-    grids = [grid(kernel, choose(kernel, target, Analysis(kernel))) for kernel in kernels]
-    return sum(1 if one.parts == 1 else 2 for one in grids) + sum(isinstance(step, Copy) for step in steps)
+    steps = Stages(module, target, CompileOptions()).program.steps
+    grid = Choices(target).grid
+    shared = list(batches(steps, grid, target))
+    together = {step for members, _, _ in shared for step in members}
+    groups = [batch for _, batch, _ in shared]
+    groups += [(step,) for step in walk(steps) if isinstance(step, Launch) and step not in together]
+    copies = sum(isinstance(step, Copy) and step not in together for step in walk(steps))
+    return copies + sum(max(_count(grid(launch.kernel)) for launch in group) for group in groups)
+
+
+def _count(grid: Grid) -> int:
+    """Returns the launches of a kernel: two if several blocks share a row."""
+    return min(2, grid.parts) if grid.shared else 1
 
 
 def ours(run: Run) -> int:

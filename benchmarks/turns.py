@@ -14,8 +14,9 @@ import numpy as np
 from benchmarks.row import OURS, Call, Row
 from trivium.backends.cpu.peak import Peak
 
-SAMPLE = 0.003
-"""The shortest time of a sample in seconds: short calls are repeated."""
+SAMPLE = 0.02
+"""The shortest time of a sample in seconds: short calls are repeated, as in a user's loop. In shorter samples, what the
+first call after another contender's turn costs outweighs the rest: its code and data are no longer in the caches."""
 
 SETTLE = 0.06
 """Seconds to wait for the threads of the previous contender, which spin for a while after their work, to sleep."""

@@ -108,8 +108,12 @@ def assemble(text: str, how: Assembling) -> bytes:
     """Compiles a module in this process."""
     module = llvm.parse_assembly(text)
     module.verify()
+    # Kernels call functions that do the work of one block.
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
     target = llvm.Target.from_triple(how.triple)
     machine = target.create_target_machine(cpu=how.cpu, features=how.features, opt=how.optimization)
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
     return machine.emit_assembly(module).encode() if how.text else machine.emit_object(module)
 
 

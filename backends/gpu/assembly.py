@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import functools
-import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import llvmlite
-import llvmlite.ir as ll
 
 from trivium.backends import cache, interface, native
 from trivium.backends.gpu import plan as plans
 from trivium.backends.gpu.assembler import Assembler
+from trivium.backends.gpu.batches import batches
 from trivium.backends.gpu.dialect import Dialect
-from trivium.backends.gpu.emit import emit_kernel
-from trivium.backends.gpu.plan import Launched
-from trivium.backends.gpu.schedule import choose
+from trivium.backends.gpu.emission import Emission, Emitted
 from trivium.backends.gpu.target import GpuTarget, machine_of
-from trivium.backends.llvm.workspace import WorkspaceSize
 from trivium.compiler.artifact import Artifact, ConstantData, Embedded
 from trivium.compiler.constants import References
-from trivium.compiler.kernel import Kernel
-from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.memory import require_memory
 from trivium.compiler.program import Constant, Launch, Program, walk
-from trivium.compiler.schedule import Schedule
 from trivium.compiler.stages import Stages
 from trivium.compiler.verifier import verify
 
@@ -35,40 +28,15 @@ def assembler() -> Assembler:
     return Assembler()
 
 
-@dataclass
-class Emitted:
-    """A module as text, the functions that each launch runs, and the bytes that the largest of them needs in the
-    workspace."""
-
-    text: str = ""
-    launches: dict[Launch, tuple[Launched, ...]] = field(default_factory=dict)
-    workspace: int = 0
-    schedules: dict[str, Schedule] = field(default_factory=dict)
-
-
 def emit_program(program: Program, dialect: Dialect, target: GpuTarget, fast_math: bool = False) -> Emitted:
     """Returns the module of a program. Kernels of equal structure share a function."""
-    module = ll.Module(program.name)
-    module.triple = target.triple
-    emitted, functions = Emitted(), dict[str, tuple[Launched, ...]]()
-    for launch in (step for step in walk(program.steps) if isinstance(step, Launch)):
-        digest = launch.kernel.digest()
-        if digest not in functions:
-            functions[digest] = _emit(module, launch.kernel, dialect, target, emitted, fast_math)
-        emitted.launches[launch] = functions[digest]
-    emitted.text = dialect.text(module)
-    return emitted
-
-
-def _emit(
-    module: ll.Module, kernel: Kernel, dialect: Dialect, target: GpuTarget, emitted: Emitted, fast_math: bool
-) -> tuple[Launched, ...]:
-    name = f"k{len(emitted.schedules)}_{re.sub('[^A-Za-z0-9_]', '_', kernel.name)}"
-    analysis, size = Analysis(kernel), WorkspaceSize(target.stack_bytes)
-    schedule = emitted.schedules[name] = choose(kernel, target, analysis)
-    launched = emit_kernel(module, name, kernel, schedule, dialect, target, analysis, size, fast_math)
-    emitted.workspace = max(emitted.workspace, size.nbytes)
-    return launched
+    emission = Emission(program.name, dialect, target, fast_math)
+    for steps, batch, threads in batches(program.steps, emission.grid, target):
+        emission.share(steps, batch, threads)
+    for step in walk(program.steps):
+        if isinstance(step, Launch) and step not in emission.emitted.work:
+            emission.launch(step)
+    return emission.finished()
 
 
 def assemble(stages: Stages, dialect: Dialect) -> Artifact:
@@ -90,9 +58,10 @@ def assemble_program(
     """Returns the artifact of a program. Constants that have no references are embedded."""
     verify(program)
     emitted = emit_program(program, dialect, target, fast_math)
-    begin = -(-program.arena_size // target.alignment) * target.alignment
+    counters = _aligned(program.arena_size, target)
+    begin = _aligned(counters + 4 * emitted.counters, target)
     require_memory(program, begin + emitted.workspace)
-    plan = plans.plan_of(program, emitted.launches, begin)
+    plan = plans.plan_of(program, emitted.work, counters, begin)
     storages = [value.storage for value in program.values() if isinstance(value.storage, Constant)]
     return Artifact(
         name=program.name,
@@ -100,7 +69,7 @@ def assemble_program(
         runtime=native.VERSION,
         threads=1,
         producer=f"llvmlite {llvmlite.__version__}",
-        code=plans.to_bytes(plan, compiled(emitted.text, dialect, target) if emitted.launches else b""),
+        code=plans.to_bytes(plan, compiled(emitted.text, dialect, target) if emitted.work else b""),
         inputs=tuple(map(interface.slot, program.inputs)),
         outputs=tuple(map(interface.slot, program.outputs)),
         arena_size=begin + emitted.workspace,
@@ -108,6 +77,10 @@ def assemble_program(
         constants=tuple(_constant(storage, references) for storage in storages),
         texts={**(texts or {}), **interface.costs(program), **interface.notes(program, emitted.schedules)},
     )
+
+
+def _aligned(nbytes: int, target: GpuTarget) -> int:
+    return -(-nbytes // target.alignment) * target.alignment
 
 
 def _constant(storage: Constant, references: References | None) -> ConstantData:

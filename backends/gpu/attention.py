@@ -24,7 +24,7 @@ THREADS = SIDE * SIDE
 NOTHING = F32(-math.inf)
 
 
-def _weight() -> Block:
+def weight_block() -> Block:
     """Returns the computation of a weight from a score and what is subtracted from it."""
     b = KernelBuilder("weight")
     with b.block("f32", "f32") as block:
@@ -112,12 +112,12 @@ class FusedAttention:
             found = self._greater(part, found)
         # A row of nothing but -inf has no weights.
         shift = builder.select(builder.fcmp_ordered("==", found, NOTHING), F32(0.0), found)
-        (factor,) = self._scores.run(_weight(), [greatest, shift])
+        (factor,) = self._scores.run(weight_block(), [greatest, shift])
         with builder.if_then(builder.icmp_unsigned("==", self._lane, I32(0))):
             builder.store(factor, self._place(self._factors, self._row))
         with counted(code, 0, self._tile, self._share, [F32(0.0)]) as each:
             at = self._own_place(i64(each.index))
-            (weight,) = self._scores.run(_weight(), [builder.load(at, typ=F32), shift])
+            (weight,) = self._scores.run(weight_block(), [builder.load(at, typ=F32), shift])
             builder.store(weight, at)
             each.next = [builder.fadd(each.carried[0], weight)]
         return found, builder.fadd(builder.fmul(total, factor), each.carried[0])

@@ -100,6 +100,8 @@ class GpuClient:
 
     def target(self, options: CompileOptions) -> GpuTarget:
         """Returns the device's facts, and what the caller allows."""
+        if options.target:
+            raise Error(f"the target has {options.target!r}, expected none with a GPU: code is for the device")
         return replace(self.driver.target, deterministic=options.deterministic, tf32=options.tf32)
 
     def artifact(self, stages: Stages) -> Artifact:

@@ -48,13 +48,14 @@ class Depth:
 
 @dataclass(frozen=True)
 class Split:
-    """How `parts` blocks share a tile: each sums `size` iterations of the depth, and leaves its sums at `pointer`.
-    `whole`: a later launch, in which a block for each tile adds these up, in order, and does the rest."""
+    """How `parts` blocks share a tile: each sums `size` iterations of the depth, and leaves its sums at `pointer`. The
+    last one adds these up, in order, and does the rest. `counters`: for each tile, how many are done; all zero before
+    and after the launch."""
 
     parts: int
     size: int
     pointer: ll.Value
-    whole: bool
+    counters: ll.Value
 
 
 class Contracted(ABC):
@@ -89,16 +90,34 @@ class Contracted(ABC):
         if split is None:
             place = self.place(block)
             self.results(self.tile_sums(place, Depth(I32(0), I32(depth))), place)
-        elif split.whole:
-            self.results(self._added(block, threads, split), self.place(block))
-        else:
-            parts = I32(split.parts)
-            tile, part = builder.udiv(block, parts), builder.urem(block, parts)
-            begin = builder.mul(part, I32(split.size))
-            end = self.plus(begin, split.size)
-            end = builder.select(builder.icmp_unsigned("<", end, I32(depth)), end, I32(depth))
-            for number, total in enumerate(self.tile_sums(self.place(tile), Depth(begin, end))):
-                builder.store(total, self._left(split, block, threads, number))
+            return
+        parts = I32(split.parts)
+        tile, part = builder.udiv(block, parts), builder.urem(block, parts)
+        begin = builder.mul(part, I32(split.size))
+        end = self.plus(begin, split.size)
+        end = builder.select(builder.icmp_unsigned("<", end, I32(depth)), end, I32(depth))
+        for number, total in enumerate(self.tile_sums(self.place(tile), Depth(begin, end))):
+            builder.store(total, self._left(split, block, threads, number))
+        with builder.if_then(self._is_last(tile, split)):
+            self.results(self._added(tile, threads, split), self.place(tile))
+
+    def _is_last(self, tile: ll.Value, split: Split) -> ll.Value:
+        """Counts the block, and returns whether all others that share its tile are done. The last one resets the
+        counter for the next launch. What they have left is written before they are counted, and read after that."""
+        builder, dialect = self.builder, self.dialect
+        counter = builder.gep(split.counters, [tile], source_etype=I32)
+        told = dialect.shared(self.code, 4)
+        dialect.barrier(self.code)
+        with builder.if_then(builder.icmp_unsigned("==", self.thread, I32(0))):
+            dialect.fence(self.code)
+            done = builder.atomic_rmw("add", counter, I32(1), "monotonic")
+            dialect.fence(self.code)
+            builder.store(done, told)
+            with builder.if_then(builder.icmp_unsigned("==", done, I32(split.parts - 1))):
+                builder.store(I32(0), counter)
+        dialect.barrier(self.code)
+        done = builder.load(told, typ=I32)
+        return builder.icmp_unsigned("==", done, I32(split.parts - 1))
 
     def _left(self, split: Split, block: ll.Value, threads: int, number: int) -> ll.Value:
         """Returns where a block leaves this thread's sum of that number."""

@@ -93,10 +93,11 @@ class CudaEvent:
 
 
 class CudaStream:
-    """A queue of launches and copies."""
+    """A queue of work, told while the device's context is the current one."""
 
-    def __init__(self, handle: int):
+    def __init__(self, handle: int, staging: Staging):
         self._cuda, self.handle = library(), handle
+        self._staging = staging
 
     def launch(self, kernel: CudaKernel, blocks: int, threads: int, arguments: Sequence[CudaMemory | None]) -> None:
         given = kernel.given(arguments)
@@ -107,6 +108,35 @@ class CudaStream:
         if nbytes:
             with told(f"copying {nbytes} bytes on the device"):
                 self._cuda.cuMemcpyDtoDAsync_v2(target.address, source.address, nbytes, self.handle)
+
+    def upload(self, target: CudaMemory, source: np.ndarray) -> None:
+        if source.nbytes:
+            with told(f"copying {source.nbytes} bytes to the device"):
+                self._staging.upload(target.address, source.reshape(-1).view(np.uint8), self.handle)
+
+    def download(self, target: np.ndarray, source: CudaMemory) -> None:
+        with told(f"copying {target.nbytes} bytes from the device"):
+            if target.nbytes:
+                self._staging.download(target.reshape(-1).view(np.uint8), source.address, self.handle)
+            else:
+                self._cuda.cuStreamSynchronize(self.handle)
+
+
+Tell = Callable[[Queue[CudaMemory, CudaKernel]], None]
+
+
+class CudaGuest(CudaStream):
+    """A stream of another library."""
+
+    def __init__(self, device: Cuda, handle: int, staging: Staging):
+        super().__init__(handle, staging)
+        self._device = device
+
+    def memory(self, address: int, nbytes: int) -> CudaMemory:
+        return CudaMemory(address, nbytes)
+
+    def repeat(self, kept: Recordings, memories: Sequence[CudaMemory], tell: Tell) -> None:
+        self._device.repeat_on(self, kept, memories, tell)
 
 
 class CudaGraph:
@@ -127,7 +157,7 @@ class Cuda:
         if number >= count():
             expected = ", ".join(f"cuda:{other}" for other in range(count()))
             raise Error(f"there is no device cuda:{number}, expected one of {expected}")
-        self._capturing = threading.Lock()
+        self._capturing, self._linking = threading.Lock(), threading.Lock()
         self._given: dict[int, tuple[Callable[..., object], tuple[int, ...]]] = {}
         self._resources = ExitStack()
         with ExitStack() as opened, told(f"opening device {number}"):
@@ -146,11 +176,13 @@ class Cuda:
         for _ in range(2):
             handles.append(self._cuda.value("cuStreamCreate", ctypes.c_void_p, NON_BLOCKING))
             opened.callback(self._cuda.cuStreamDestroy_v2, handles[-1])
-        self._stream, self._captured = map(CudaStream, handles)
+        self._staging = Staging(opened)
+        self._stream, self._captured = (CudaStream(handle, self._staging) for handle in handles)
         self._pool = Pool(self._device, handles[0], self.current, self.owns)
         opened.callback(self._cuda.cuMemPoolDestroy, self._pool.handle)
         self._pool.keep()
-        self._staging = Staging(handles[0], opened)
+        self._link = self._cuda.value("cuEventCreate", ctypes.c_void_p, UNTIMED)
+        opened.callback(self._cuda.cuEventDestroy_v2, self._link)
         opened.callback(self._return_all)
         opened.callback(self._cuda.cuStreamSynchronize, handles[0])
 
@@ -255,16 +287,12 @@ class Cuda:
             self._stream.copy(target, source, nbytes)
 
     def upload(self, target: CudaMemory, source: np.ndarray) -> None:
-        if source.nbytes:
-            with self.current(), told(f"copying {source.nbytes} bytes to the device"):
-                self._staging.upload(target.address, source.reshape(-1).view(np.uint8))
+        with self.current():
+            self._stream.upload(target, source)
 
     def download(self, target: np.ndarray, source: CudaMemory) -> None:
-        with self.current(), told(f"copying {target.nbytes} bytes from the device"):
-            if target.nbytes:
-                self._staging.download(target.reshape(-1).view(np.uint8), source.address)
-            else:
-                self._cuda.cuStreamSynchronize(self._stream.handle)
+        with self.current():
+            self._stream.download(target, source)
 
     def borrowed(self, array: object) -> tuple[CudaMemory, np.dtype, tuple[int, ...]] | None:
         found = dlpack.borrow(array, self._device, self._stream.handle, self._finished)
@@ -293,10 +321,30 @@ class Cuda:
             self._cuda.cuEventRecord(event._handle, self._stream.handle)
             return event
 
-    def repeat(
-        self, kept: Recordings, memories: Sequence[CudaMemory], tell: Callable[[Queue[CudaMemory, CudaKernel]], None]
-    ) -> None:
-        """Tells the stream the same as `tell`: itself the first time, as a graph from the second time on."""
+    @contextmanager
+    def guest(self, stream: int, after_ours: bool) -> Iterator[CudaGuest]:
+        """Returns a stream of another library. Ours waits for it at the end, so that memory which it has used is not
+        used again before."""
+        with self.current():
+            if after_ours:
+                self._follow(stream, self._stream.handle)
+            try:
+                yield CudaGuest(self, stream, self._staging)
+            finally:
+                self._follow(self._stream.handle, stream)
+
+    def _follow(self, follower: int, leader: int) -> None:
+        """Lets a stream wait for all that another one has been told so far."""
+        with self._linking, told("ordering two streams"):
+            self._cuda.cuEventRecord(self._link, leader)
+            self._cuda.cuStreamWaitEvent(follower, self._link, 0)
+
+    def repeat(self, kept: Recordings, memories: Sequence[CudaMemory], tell: Tell) -> None:
+        with self.current():
+            self.repeat_on(self._stream, kept, memories, tell)
+
+    def repeat_on(self, stream: CudaStream, kept: Recordings, memories: Sequence[CudaMemory], tell: Tell) -> None:
+        """Tells a stream the same as `tell`: itself the first time, as a graph from the second time on."""
         key = tuple(memory.address for memory in memories)
         known, graph = key in kept, kept.pop(key, None)
         if known and graph is None:
@@ -304,15 +352,14 @@ class Cuda:
         kept[key] = graph
         while len(kept) > RECORDINGS:
             del kept[next(iter(kept))]
-        with self.current():
-            if graph is None:
-                tell(self._stream)
-            else:
-                assert isinstance(graph, CudaGraph), "recordings are this driver's"
-                with told("launching a graph"):
-                    self._cuda.cuGraphLaunch(graph.handle, self._stream.handle)
+        if graph is None:
+            tell(stream)
+            return
+        assert isinstance(graph, CudaGraph), "recordings are this driver's"
+        with told("launching a graph"):
+            self._cuda.cuGraphLaunch(graph.handle, stream.handle)
 
-    def _graph(self, tell: Callable[[Queue[CudaMemory, CudaKernel]], None]) -> CudaGraph:
+    def _graph(self, tell: Tell) -> CudaGraph:
         """Returns what is told, as a graph. It is told to a stream of its own, so that threads which tell the device
         something else at this time take no part."""
         with self._capturing, self.current(), told("recording a graph"):

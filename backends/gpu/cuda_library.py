@@ -49,6 +49,7 @@ FUNCTIONS: dict[str, tuple[type, ...]] = {
     "cuStreamCreate": (_P, _UINT),
     "cuStreamDestroy_v2": (_P,),
     "cuStreamSynchronize": (_P,),
+    "cuStreamWaitEvent": (_P, _P, _UINT),
     "cuStreamBeginCapture_v2": (_P, _INT),
     "cuStreamEndCapture": (_P, _P),
     "cuEventCreate": (_P, _UINT),

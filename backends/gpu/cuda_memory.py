@@ -116,8 +116,8 @@ class Staging:
     """Two pinned blocks of the host: while the device copies to or from one, the processor copies the other. Threads
     take turns. `opened` gives them back."""
 
-    def __init__(self, stream: int, opened: ExitStack):
-        self._cuda, self._stream = library(), stream
+    def __init__(self, opened: ExitStack):
+        self._cuda = library()
         self._lock = threading.Lock()
         self._blocks: list[tuple[int, np.ndarray, int]] = []
         for _ in range(2):
@@ -128,24 +128,24 @@ class Staging:
             memory = (ctypes.c_uint8 * STAGED).from_address(address)
             self._blocks.append((address, np.ctypeslib.as_array(memory), event))
 
-    def upload(self, target: int, source: np.ndarray) -> None:
+    def upload(self, target: int, source: np.ndarray, stream: int) -> None:
         """Copies bytes of the host to the device. Returns when they have been read."""
         with self._lock:
             for number, (begin, end) in enumerate(_pieces(source.nbytes)):
                 address, block, event = self._blocks[number % 2]
                 self._cuda.cuEventSynchronize(event)  # an earlier copy from this block
                 block[: end - begin] = source[begin:end]
-                self._cuda.cuMemcpyHtoDAsync_v2(target + begin, address, end - begin, self._stream)
-                self._cuda.cuEventRecord(event, self._stream)
+                self._cuda.cuMemcpyHtoDAsync_v2(target + begin, address, end - begin, stream)
+                self._cuda.cuEventRecord(event, stream)
 
-    def download(self, target: np.ndarray, source: int) -> None:
+    def download(self, target: np.ndarray, source: int, stream: int) -> None:
         """Copies bytes of the device to the host, and waits until they are there."""
         with self._lock:
             waiting: list[tuple[int, int]] = []
             for number, (begin, end) in enumerate(_pieces(target.nbytes)):
                 address, _, event = self._blocks[number % 2]
-                self._cuda.cuMemcpyDtoHAsync_v2(address, source + begin, end - begin, self._stream)
-                self._cuda.cuEventRecord(event, self._stream)
+                self._cuda.cuMemcpyDtoHAsync_v2(address, source + begin, end - begin, stream)
+                self._cuda.cuEventRecord(event, stream)
                 if waiting:
                     self._fetch(target, number - 1, *waiting.pop())
                 waiting.append((begin, end))

@@ -22,7 +22,20 @@ SHARED, SHARED_ALIGNMENT = 3, 16
 WARP = 32
 """The number of threads that share a matrix instruction."""
 
-GLOBAL_POINTER = ll.PointerType(addrspace=GLOBAL)
+GLOBAL_POINTER, SHARED_POINTER = ll.PointerType(addrspace=GLOBAL), ll.PointerType(addrspace=SHARED)
+
+
+class Body(ll.Function):
+    """A function that does the work of one block of a kernel: `void name(ptr, ..., ptr, i32 block, ptr shared)`, for
+    launches that several kernels share. `nbytes`: how much of the block's memory it uses."""
+
+    nbytes: int = 0
+
+    def room(self, builder: ll.IRBuilder, nbytes: int) -> ll.Value:
+        """Returns memory of the block."""
+        begin = self.nbytes
+        self.nbytes += -(-nbytes // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
+        return builder.gep(self.args[-1], [ll.Constant(ll.IntType(64), begin)], source_etype=I8)
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,9 @@ class Dialect(ABC):
     convention: str
     """The calling convention of kernels."""
 
+    inner_convention: str = ""
+    """That of functions that kernels call."""
+
     optimization: int
     """LLVM's level of code generation."""
 
@@ -59,6 +75,15 @@ class Dialect(ABC):
         self.limit(function, threads)
         return function
 
+    def body(self, module: ll.Module, name: str, pointers: int) -> Body:
+        """Defines a function that does the work of one block."""
+        kind = ll.FunctionType(ll.VoidType(), [*[GLOBAL_POINTER] * pointers, ll.IntType(32), SHARED_POINTER])
+        function = Body(module, kind, name)
+        function.linkage, function.calling_convention = "internal", self.inner_convention
+        for attribute in ("nounwind", "alwaysinline", "convergent"):
+            function.attributes.add(attribute)
+        return function
+
     @abstractmethod
     def limit(self, function: ll.Function, threads: int) -> None:
         """Records the number of threads of a kernel's blocks."""
@@ -67,13 +92,22 @@ class Dialect(ABC):
     def thread(self, code: Code) -> ll.Value:
         """Returns the thread's number in its block, an i32."""
 
-    @abstractmethod
     def block(self, code: Code) -> ll.Value:
-        """Returns the block's number, an i32."""
+        """Returns the block's number among those of its kernel, an i32."""
+        function = code.builder.function
+        return function.args[-2] if isinstance(function, Body) else self.grid_block(code)
+
+    @abstractmethod
+    def grid_block(self, code: Code) -> ll.Value:
+        """Returns the block's number among those of the launch, an i32."""
 
     @abstractmethod
     def barrier(self, code: Code) -> None:
         """Waits until all threads of the block are here, and see what the others have written before."""
+
+    def fence(self, code: Code) -> None:
+        """Orders what this thread has written and seen before what it does next, for all threads of the device."""
+        code.builder.fence("acq_rel", targetscope="device")
 
     def shuffled(self, code: Code, word: ll.Value, lanes: int | None) -> ll.Value:
         """Returns the i32 that the thread with a number greater by `lanes` has, or else the first thread, of those that
@@ -81,6 +115,16 @@ class Dialect(ABC):
         raise NotImplementedError
 
     # Words of dialects whose targets have matrix instructions
+
+    def resident(self, code: Code, blocks: int) -> None:
+        """Says how many blocks of the kernel a processor shall have room for: a thread has as many registers as that
+        leaves."""
+        raise NotImplementedError
+
+    def exchanged(self, code: Code, word: ll.Value, lanes: int) -> ll.Value:
+        """Returns the i32 of the thread of the warp whose number differs in the bits `lanes`. All of them must call
+        it."""
+        raise NotImplementedError
 
     def copy_async(self, code: Code, target: ll.Value, source: ll.Value, nbytes: ll.Value) -> None:
         """Begins to copy 16 bytes to shared memory: `nbytes` from global memory, then zeros."""
@@ -116,14 +160,20 @@ class Dialect(ABC):
 
     def shared(self, code: Code, nbytes: int) -> ll.Value:
         """Returns memory of the block, whose contents are undefined."""
-        module = code.builder.module
-        kind = ll.ArrayType(I8, nbytes)
-        memory = ll.GlobalVariable(module, kind, module.get_unique_name("shared"), addrspace=SHARED)
+        module, function = code.builder.module, code.builder.function
+        if isinstance(function, Body):
+            return function.room(code.builder, nbytes)
+        memory = ll.GlobalVariable(module, I8, module.get_unique_name("shared"), addrspace=SHARED)
         memory.linkage, memory.align = "internal", SHARED_ALIGNMENT
-        memory.initializer = ll.Constant(kind, ll.Undefined)
         # llvmlite's globals still have a typed pointer, which fits nothing else.
-        memory.type = ll.PointerType(addrspace=SHARED)
+        memory.type = SHARED_POINTER
+        self.resize(memory, nbytes)
         return memory
+
+    def resize(self, memory: ll.GlobalVariable, nbytes: int) -> None:
+        """Gives memory of the block another size."""
+        memory.value_type = ll.ArrayType(I8, nbytes)
+        memory.initializer = ll.Constant(memory.value_type, ll.Undefined)
 
     def text(self, module: ll.Module) -> str:
         """Returns a module as LLVM reads it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -49,8 +50,33 @@ class Queue(Protocol[T, F]):
 
     def copy(self, target: T, source: T, nbytes: int) -> None: ...
 
+    def upload(self, target: T, source: np.ndarray) -> None:
+        """Copies an array to the device. Afterwards, the array may change."""
+        ...
 
-class Driver(Queue[M, K], Protocol[M, K]):
+    def download(self, target: np.ndarray, source: T) -> None:
+        """Copies to an array, and waits until it is there."""
+        ...
+
+
+class Repeating(Queue[T, F], Protocol[T, F]):
+    """A queue that may be quicker when it is told the same again."""
+
+    def repeat(self, kept: Recordings, memories: Sequence[T], tell: Callable[[Queue[T, F]], None]) -> None:
+        """Tells the device what `tell` tells a queue: launches and copies that depend on nothing but `memories`. `kept`
+        is what the queue keeps from one time to the next."""
+        ...
+
+
+class Guest(Repeating[M, F], Protocol[M, F]):
+    """A queue of another library on the same device, and its memory."""
+
+    def memory(self, address: int, nbytes: int) -> M:
+        """Returns memory that belongs to the other library."""
+        ...
+
+
+class Driver(Repeating[M, K], Protocol[M, K]):
     """One device, and a queue of work for it. Work is done in the order in which it is queued; `download` waits until
     it is done, and all other methods may return before. Raises `ExecutionError`."""
 
@@ -72,22 +98,14 @@ class Driver(Queue[M, K], Protocol[M, K]):
         """Returns the kernels of a binary that have these names."""
         ...
 
-    def upload(self, target: M, source: np.ndarray) -> None:
-        """Copies an array to the device. Afterwards, the array may change."""
-        ...
-
-    def download(self, target: np.ndarray, source: M) -> None:
-        """Copies to an array, and waits until it is there."""
-        ...
-
     def borrowed(self, array: object) -> tuple[M, np.dtype, tuple[int, ...]] | None:
         """Returns the memory, type and shape of another library's array that is on this device; None for all other
         objects."""
         ...
 
-    def repeat(self, kept: Recordings, memories: Sequence[M], tell: Callable[[Queue[M, K]], None]) -> None:
-        """Tells the device what `tell` tells a queue, which depends on nothing but `memories`. A driver that is told
-        the same again may be quicker, with what it keeps."""
+    def guest(self, stream: int, after_ours: bool) -> AbstractContextManager[Guest[M, K]]:
+        """Returns a queue of another library, by its handle, for as long as the context lasts. It begins after what
+        this driver was told before, if that is asked for; what this driver is told later waits for it."""
         ...
 
     def event(self) -> Event:

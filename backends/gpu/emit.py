@@ -16,10 +16,12 @@ from trivium.backends.gpu.contracted import Split
 from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.plan import Launched
-from trivium.backends.gpu.schedule import Grid, grid, spread_loops
+from trivium.backends.gpu.schedule import Grid, grid, parallel_loop, spread_loops
+from trivium.backends.gpu.shared_launch import Bodies
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.gpu.team import Team
 from trivium.backends.gpu.tensor import TensorContraction
+from trivium.backends.gpu.tensor_attention import TensorAttention
 from trivium.backends.gpu.tiles import instruction
 from trivium.backends.gpu.updates import nest, own_index
 from trivium.backends.llvm import kernel_loops
@@ -48,24 +50,19 @@ def emit_kernel(
     size: WorkspaceSize,
     fast: bool = False,
 ) -> tuple[Launched, ...]:
-    """Defines `void name(ptr, ..., ptr)`: one pointer for each parameter of `kernel`, and the workspace, of which the
-    launch needs `size`. Returns the launches: two if several blocks share a row or a tile, where the second one folds
-    what the first one has left."""
-    threads = grid(kernel, schedule)
-    if threads.parts == 1:
-        return (_define(module, name, kernel, schedule, dialect, target, analysis, size, threads, fast),)
-    offset, each = size.nbytes, threads.tile**2 if threads.tile else sum(len(loop.inits) for loop in schedule.loops)
-    size.nbytes += threads.blocks * PARTIAL_BYTES * each
-    rest = replace(threads, blocks=threads.blocks // threads.parts)
-    launches = (("_parts", threads, False), ("_whole", rest, True))
-    operands = kernel, schedule, dialect, target, analysis, size
-    return tuple(
-        _define(module, f"{name}{suffix}", *operands, launched, fast, Partial(offset, threads.parts, whole))
-        for suffix, launched, whole in launches
-    )
+    """Defines `void name(ptr, ..., ptr)`: one pointer for each parameter of `kernel`, the workspace, of which the
+    launch needs `size`, and the counters. Returns the launches: two if several blocks share a row, where the second one
+    folds what the first one has left."""
+    launches = []
+    for suffix, threads, partial in _launches(kernel, schedule, size, grid(kernel, schedule)):
+        function = dialect.define(module, name + suffix, len(kernel.params) + 2, threads.threads)
+        code = Code(ll.IRBuilder(function.append_basic_block("entry")), target, fast)
+        _fill(code, function.args[-2:], kernel, schedule, dialect, analysis, size, threads, partial)
+        launches.append(Launched(function.name, threads.blocks, threads.threads))
+    return tuple(launches)
 
 
-def _define(
+def emit_bodies(
     module: ll.Module,
     name: str,
     kernel: Kernel,
@@ -73,23 +70,66 @@ def _define(
     dialect: Dialect,
     target: GpuTarget,
     analysis: Analysis,
+    threads: int,
+    fast: bool = False,
+) -> Bodies:
+    """Defines the functions that do the work of a block of `threads` threads, for a launch that other kernels share."""
+    size, launches = WorkspaceSize(target.stack_bytes), []
+    for suffix, found, partial in _launches(kernel, schedule, size, _with_blocks_of(threads, grid(kernel, schedule))):
+        body = dialect.body(module, name + suffix, len(kernel.params) + 2)
+        code = Code(ll.IRBuilder(body.append_basic_block("entry")), target, fast)
+        _fill(code, body.args[-4:-2], kernel, schedule, dialect, analysis, size, found, partial)
+        launches.append((body, found.blocks))
+    return Bodies(tuple(launches), size.nbytes, grid(kernel, schedule).counters)
+
+
+def _with_blocks_of(threads: int, found: Grid) -> Grid:
+    if found.tile:
+        assert found.threads == threads, "blocks that compute a tile keep their size"
+        return found
+    if found.shared:
+        return replace(found, threads=threads)
+    return replace(found, blocks=-(-found.work // threads), threads=threads)
+
+
+def _launches(
+    kernel: Kernel, schedule: Schedule, size: WorkspaceSize, threads: Grid
+) -> list[tuple[str, Grid, Partial | None]]:
+    """Returns the launches of a kernel: the ends of their names, their threads, and what they leave one another."""
+    if threads.parts == 1:
+        return [("", threads, None)]
+    offset, each = size.nbytes, threads.tile**2 if threads.tile else sum(len(loop.inits) for loop in schedule.loops)
+    size.nbytes += threads.blocks * PARTIAL_BYTES * each
+    if threads.tile:
+        return [("", threads, Partial(offset, threads.parts, False))]
+    rest = replace(threads, blocks=threads.blocks // threads.parts)
+    parts, whole = (Partial(offset, threads.parts, last) for last in (False, True))
+    return [("_parts", threads, parts), ("_whole", rest, whole)]
+
+
+def _fill(
+    code: Code,
+    memories: Sequence[ll.Value],
+    kernel: Kernel,
+    schedule: Schedule,
+    dialect: Dialect,
+    analysis: Analysis,
     size: WorkspaceSize,
     threads: Grid,
-    fast: bool,
-    partial: Partial | None = None,
-) -> Launched:
-    """Defines the function of one launch."""
-    function = dialect.define(module, name, len(kernel.params) + 1, threads.threads)
-    builder = ll.IRBuilder(function.append_basic_block("entry"))
-    code = Code(builder, target, fast)
-    buffers = dict(zip(kernel.params, function.args, strict=False))
-    place = _Place(code, dialect, threads, size, buffers, function.args[-1], partial)
+    partial: Partial | None,
+) -> None:
+    """Emits the work of one launch into its function. `memories`: the workspace and the counters."""
+    builder, (workspace, counters) = code.builder, memories
+    buffers = dict(zip(kernel.params, builder.function.args, strict=False))
+    place = _Place(code, dialect, threads, size, buffers, workspace, counters, partial)
     if threads.tile:
         _tile(kernel, schedule, place)
+    elif threads.threads > 1 and parallel_loop(kernel) is None:
+        with builder.if_then(builder.icmp_unsigned("==", dialect.thread(code), I32(0))):
+            place.emitter(analysis, schedule).block(kernel.body)
     else:
         place.emitter(analysis, schedule).block(kernel.body)
     builder.ret_void()
-    return Launched(name, threads.blocks, threads.threads)
 
 
 PARTIAL_BYTES = 8
@@ -99,7 +139,7 @@ PARTIAL_BYTES = 8
 @dataclass(frozen=True)
 class Partial:
     """The results of the `parts` blocks that share a row or a tile: from `offset` on in the workspace. `whole`: the
-    launch is the one that folds them."""
+    launch is the one that folds those of a row."""
 
     offset: int
     parts: int
@@ -116,6 +156,7 @@ class _Place:
     size: WorkspaceSize
     buffers: dict[Buffer, ll.Value]
     pointer: ll.Value
+    counters: ll.Value
     partial: Partial | None
 
     def workspace(self) -> Workspace:
@@ -147,7 +188,8 @@ def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
         return Emitter(code, analysis, schedule, place.buffers, workspace)
 
     if kernel.attention is not None:
-        FusedAttention(kernel.attention, code, dialect, place.grid.tile, emitter).emit(dialect.block(code))
+        kind = TensorAttention if place.grid.matrix else FusedAttention
+        kind(kernel.attention, code, dialect, place.grid.tile, emitter).emit(dialect.block(code))
         return
     assert kernel.contraction is not None, "a contraction is marked"
     operands = kernel.contraction, code, dialect, dialect.thread(code), place.grid.tile, emitter
@@ -168,7 +210,7 @@ def _split(kernel: Kernel, schedule: Schedule, place: _Place) -> Split | None:
     if place.partial is None or mapping is None:
         return None
     pointer = place.code.builder.gep(place.pointer, [I64(place.partial.offset)], source_etype=I8)
-    return Split(place.partial.parts, mapping.size, pointer, place.partial.whole)
+    return Split(place.partial.parts, mapping.size, pointer, place.counters)
 
 
 def _thread(code: Code, dialect: Dialect, threads: Grid) -> ll.Value:

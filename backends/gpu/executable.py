@@ -14,7 +14,7 @@ import numpy as np
 
 from trivium.backends.constants import source_of
 from trivium.backends.gpu import plan as plans
-from trivium.backends.gpu.driver import AnyDriver, Memory, Queue, Recordings
+from trivium.backends.gpu.driver import AnyDriver, Memory, Queue, Recordings, Repeating
 from trivium.backends.gpu.plan import Call, Copy, Launch, Step, Switch, While
 from trivium.compiler import program
 from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Slot
@@ -44,6 +44,8 @@ class GpuExecutable:
         self._functions = {step: _function(step) for step in plans.walk(self._plan.steps) if isinstance(step, Call)}
         self._resident: list[Memory | None] | None = None
         self._workspace: Memory | None = None
+        self._counters: Memory | None = None
+        self._guest: int | None = None
         self._lock = threading.Lock()
 
     def whole(self) -> Artifact:
@@ -93,32 +95,55 @@ class GpuExecutable:
         """Runs on memory of the device and returns that of the results, which the device may still have to write."""
         results = [self._driver.allocate(slot.nbytes) for slot in self.outputs]
         with self._lock:
-            memories = self._memories(arguments, results)
-
-            def tell(queue: Queue[Any, Any]) -> None:
-                _Run(self, memories, queue).steps(self._plan.steps)
-
-            if self._repeats:
-                self._driver.repeat(self._recordings, [*arguments, *results], tell)
-            else:
-                tell(self._driver)
+            self._guest = None
+            self._tell(self._driver, arguments, results)
         return results
+
+    def execute_in(self, stream: int, pointers: Sequence[int]) -> None:
+        """Runs in the order of another library's stream, and returns before that is done: on the addresses of
+        arguments, then of results, in the device's memory. Nothing is checked."""
+        slots = (*self.inputs, *self.outputs)
+        with self._lock:
+            self._place()
+            # The runs of one stream follow one another, also in their use of temporaries.
+            after_ours, self._guest = stream != self._guest, stream
+            with self._driver.guest(stream, after_ours) as queue:
+                memories = [queue.memory(at, slot.nbytes) for at, slot in zip(pointers, slots, strict=True)]
+                self._tell(queue, memories[: len(self.inputs)], memories[len(self.inputs) :])
+
+    def _tell(self, queue: Repeating[Any, Any], arguments: Sequence[Memory], results: Sequence[Memory]) -> None:
+        """Tells a queue all steps of a run."""
+        memories = self._memories(arguments, results)
+
+        def tell(told: Queue[Any, Any]) -> None:
+            _Run(self, memories, told).steps(self._plan.steps)
+
+        if self._repeats:
+            queue.repeat(self._recordings, [*arguments, *results], tell)
+        else:
+            tell(queue)
 
     def _memories(self, arguments: Sequence[Memory], results: Sequence[Memory]) -> list[Memory]:
         """Returns the memory of each value."""
-        if self._resident is None:
-            self._resident = self._placed()
         given = {"input": arguments, "output": results}
-        pairs = zip(self._plan.values, self._resident, strict=True)
+        pairs = zip(self._plan.values, self._place(), strict=True)
         return [memory if memory is not None else given[value.storage][value.number] for value, memory in pairs]
 
-    def _placed(self) -> list[Memory | None]:
+    def _place(self) -> list[Memory | None]:
         """Returns the memory of the values that stay on the device from one run to the next: constants, and the parts
         of the arena."""
-        size, begin = self.artifact.arena_size, self._plan.workspace
+        if self._resident is None:
+            self._resident = self._placed()
+        return self._resident
+
+    def _placed(self) -> list[Memory | None]:
+        size, counters, begin = self.artifact.arena_size, self._plan.counters, self._plan.workspace
         arena = self._driver.allocate(size)
         if begin < size:
             self._workspace = arena.part(begin, size - begin)
+        if counters < begin:
+            self._counters = arena.part(counters, begin - counters)
+            self._driver.upload(self._counters, np.zeros(begin - counters, np.uint8))
         placed: list[Memory | None] = []
         for value in self._plan.values:
             match value.storage:
@@ -136,7 +161,7 @@ class _Run:
 
     def __init__(self, executable: GpuExecutable, memories: Sequence[Memory], queue: Queue[Any, Any]):
         self._executable = executable
-        self._driver, self._queue = executable._driver, queue
+        self._queue = queue
         self._values = executable._plan.values
         self._memories = memories
 
@@ -161,7 +186,8 @@ class _Run:
     def _launch(self, step: Launch) -> None:
         if not step.blocks:
             return
-        arguments = [*(self._memories[number] for number in step.arguments), self._executable._workspace]
+        owned = self._executable._workspace, self._executable._counters
+        arguments = [*(self._memories[number] for number in step.arguments), *owned]
         with _during(f"running {step.kernel}" + (f", from {step.origin}" if step.origin else "")):
             self._queue.launch(self._executable._kernels[step.kernel], step.blocks, step.threads, arguments)
 
@@ -171,7 +197,7 @@ class _Run:
     def _read(self, value: int) -> np.ndarray:
         described = self._values[value]
         array = np.empty(described.shape, numpy_dtype(described.dtype))
-        self._driver.download(array, self._memories[value])
+        self._queue.download(array, self._memories[value])
         return _as_complex(array) if described.is_complex else array
 
     def _call(self, step: Call) -> None:
@@ -179,7 +205,7 @@ class _Run:
         computed = self._executable._functions[step]([self._read(argument) for argument in step.arguments])
         for value, result in zip(step.results, computed, strict=True):
             dtype = numpy_dtype(self._values[value].dtype)
-            self._driver.upload(self._memories[value], np.ascontiguousarray(result).reshape(-1).view(dtype))
+            self._queue.upload(self._memories[value], np.ascontiguousarray(result).reshape(-1).view(dtype))
 
 
 @contextmanager

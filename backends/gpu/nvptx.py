@@ -40,20 +40,27 @@ class Nvptx(Dialect):
     shuffles = 32
 
     def limit(self, function: ll.Function, threads: int) -> None:
-        # llvmlite knows no attributes with values, and its set refuses what it does not know.
-        set.add(function.attributes, f'"nvvm.maxntid"="{threads}"')
+        _add(function, "maxntid", threads)
+
+    def resident(self, code: Code, blocks: int) -> None:
+        _add(code.builder.function, "minctasm", blocks)
 
     def thread(self, code: Code) -> ll.Value:
         return self._number(code, "tid")
 
-    def block(self, code: Code) -> ll.Value:
+    def grid_block(self, code: Code) -> ll.Value:
         return self._number(code, "ctaid")
 
     def barrier(self, code: Code) -> None:
         self.call(code, "llvm.nvvm.barrier.cta.sync.aligned.all", VOID, [I32(0)], "", ("convergent",))
 
     def shuffled(self, code: Code, word: ll.Value, lanes: int | None) -> ll.Value:
-        kind, operand = ("idx", 0) if lanes is None else ("down", lanes)
+        return self._shuffle(code, word, *(("idx", 0) if lanes is None else ("down", lanes)))
+
+    def exchanged(self, code: Code, word: ll.Value, lanes: int) -> ll.Value:
+        return self._shuffle(code, word, "bfly", lanes)
+
+    def _shuffle(self, code: Code, word: ll.Value, kind: str, operand: int) -> ll.Value:
         operands = [I32(-1), word, I32(operand), I32(31)]
         return self.call(code, f"llvm.nvvm.shfl.sync.{kind}.i32", I32, operands, "", ("convergent",))
 
@@ -92,6 +99,11 @@ class Nvptx(Dialect):
 
     def _number(self, code: Code, register: str) -> ll.Value:
         return self.call(code, f"llvm.nvvm.read.ptx.sreg.{register}.x", I32, (), "")
+
+
+def _add(function: ll.Function, name: str, number: int) -> None:
+    # llvmlite knows no attributes with values, and its set refuses what it does not know.
+    set.add(function.attributes, f'"nvvm.{name}"="{number}"')
 
 
 def _four(kind: ll.Type) -> ll.Type:

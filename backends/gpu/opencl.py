@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -185,6 +185,9 @@ class OpenCl:
         self, kept: Recordings, memories: Sequence[OpenClMemory], tell: Callable[[Queue[OpenClMemory, Any]], None]
     ) -> None:
         tell(self)
+
+    def guest(self, stream: int, after_ours: bool) -> NoReturn:
+        raise ExecutionError("a queue of another library was given to OpenCL, expected one only with CUDA")
 
     def event(self) -> OpenClEvent:
         with _told("waiting for the device"):

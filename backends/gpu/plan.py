@@ -83,11 +83,12 @@ Step = Launch | Copy | While | Switch | Call
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a program, the values that they use, and the offset in the arena from which on kernels have their
-    scratch memory."""
+    """The steps of a program, the values that they use, and the offsets in the arena from which on kernels have their
+    counters, which are zero before each launch, and their scratch memory."""
 
     values: tuple[Value, ...]
     steps: tuple[Step, ...]
+    counters: int
     workspace: int
 
 
@@ -100,33 +101,44 @@ class Launched:
     threads: int
 
 
-def plan_of(program: whole.Program, launched: Mapping[whole.Launch, Sequence[Launched]], workspace: int) -> Plan:
-    """Returns the plan of a program, of whose launches the functions are given. Constants are numbered in the order of
-    `Program.values`."""
-    return _Planner(program, launched).plan(workspace)
+@dataclass(frozen=True)
+class Work:
+    """What the device does in the place of a step: functions, one after the other, on these arrays; none, if functions
+    in the place of an earlier step do its work."""
+
+    functions: tuple[Launched, ...] = ()
+    arguments: tuple[whole.Array, ...] = ()
+    origin: str = ""
+
+
+def plan_of(program: whole.Program, launched: Mapping[whole.Step, Work], counters: int, workspace: int) -> Plan:
+    """Returns the plan of a program, of whose launches the work is given, as is that of copies that are part of a
+    launch. Constants are numbered in the order of `Program.values`."""
+    return _Planner(program, launched).plan(counters, workspace)
 
 
 class _Planner:
-    def __init__(self, program: whole.Program, launched: Mapping[whole.Launch, Sequence[Launched]]):
+    def __init__(self, program: whole.Program, launched: Mapping[whole.Step, Work]):
         self._program, self._launched = program, launched
         self._arrays = program.values()
         self._numbers = {array: number for number, array in enumerate(self._arrays)}
 
-    def plan(self, workspace: int) -> Plan:
+    def plan(self, counters: int, workspace: int) -> Plan:
         constants = [array for array in self._arrays if isinstance(array.storage, whole.Constant)]
         values = tuple(_value(array, constants) for array in self._arrays)
-        return Plan(values, self._steps(self._program.steps), workspace)
+        return Plan(values, self._steps(self._program.steps), counters, workspace)
 
     def _steps(self, steps: Sequence[whole.Step]) -> tuple[Step, ...]:
         return tuple(made for step in steps for made in self._made(step))
 
     def _made(self, step: whole.Step) -> Sequence[Step]:
         """Returns a step of the program as steps of the plan: one, or the launches of a kernel, in order."""
+        if (work := self._launched.get(step)) is not None:
+            values = self._all(work.arguments)
+            return [Launch(one.kernel, one.blocks, one.threads, values, work.origin) for one in work.functions]
         match step:
-            case whole.Launch(_, arguments):
-                values = self._all(arguments)
-                launched = self._launched[step]
-                return [Launch(one.kernel, one.blocks, one.threads, values, step.source) for one in launched]
+            case whole.Launch(kernel):
+                raise CompileError(f"{kernel.name} has not been compiled")
             case whole.Copy(source, destination):
                 return [Copy(*self._all((source, destination)))]
             case whole.While(condition, predicate, body):

@@ -40,6 +40,11 @@ class Grid:
     atomic: bool = False
     """Whether updates are atomic operations."""
 
+    @property
+    def counters(self) -> int:
+        """The number of tiles that several blocks share: each has a counter of the blocks that are done."""
+        return self.blocks // self.parts if self.tile and self.parts > 1 else 0
+
 
 def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
     """Returns the schedule of a kernel: a block for each iteration of its parallel loop, where that has rows to share,

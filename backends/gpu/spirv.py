@@ -22,7 +22,7 @@ _TRUNCATION = re.compile(r'^(\s+)%"([^"]+)"( = trunc \S+ \S+ to (\S+))$', re.MUL
 class SpirV(Dialect):
     """OpenCL's words."""
 
-    convention = "spir_kernel"
+    convention, inner_convention = "spir_kernel", "spir_func"
     # Levels 1 to 3 produce invalid modules: a bitwise and of a truncated number keeps an operand of 64 bits.
     optimization = 0
 
@@ -33,7 +33,7 @@ class SpirV(Dialect):
     def thread(self, code: Code) -> ll.Value:
         return self._number(code, "_Z12get_local_idj")
 
-    def block(self, code: Code) -> ll.Value:
+    def grid_block(self, code: Code) -> ll.Value:
         return self._number(code, "_Z12get_group_idj")
 
     def barrier(self, code: Code) -> None:

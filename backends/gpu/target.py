@@ -16,6 +16,8 @@ LIMITS = FusionLimits(
     # Storing longer rows in a thread's own memory costs more than computing their elements again.
     scratch_row=1 << 8,
     scratch_bytes=48 << 10,
+    # Of each 32 bytes that the caches move, a thread then uses four: for so much, that takes 5 us.
+    across=1 << 19,
 )
 
 
@@ -33,6 +35,7 @@ class GpuTarget(LlvmTarget):
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
     shared_memory_bytes: int = 48 << 10
     attention: bool = True
+    batches: bool = True
     alignment: int = 128
     # About 5 us from one launch to the next.
     launch_cost: float = 16_000.0

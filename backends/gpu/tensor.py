@@ -35,7 +35,7 @@ Numbers = tuple[ll.Value, ll.Value]
 
 
 @dataclass(frozen=True)
-class _Operand:
+class TensorOperand:
     """One side of the product: `role` is that of its own loops, `first` its first row or column, `base` where its
     pieces are in a stage. `across`: the lines of a piece run along its own dimension, not along the depth; `whole`:
     16 bytes of a line are 16 bytes of memory, or all of them are beyond the end or padding."""
@@ -52,13 +52,16 @@ class _Operand:
 class TensorContraction(Contracted):
     """Emits one block's tile, for one thread of one of its warps, each of which has its own part of the tile."""
 
-    def __init__(self, *operands: Any, instruction: MatrixInstruction, threads: int) -> None:
+    def __init__(
+        self, *operands: Any, instruction: MatrixInstruction, threads: int, stages: int = STAGES, sides: int = 2
+    ) -> None:
         super().__init__(*operands)
         self.instruction, self.threads = instruction, threads
         self.size = BYTES // instruction.depth
         self.depth, self.chunk = LINE // self.size, CHUNK // self.size
-        self.piece = self.tile * LINE
-        self.memory = self.dialect.shared(self.code, STAGES * 2 * self.piece)
+        self.span = self.depth
+        self.piece, self.stages, self.sides = self.tile * LINE, stages, sides
+        self.memory = self.dialect.shared(self.code, stages * sides * self.piece)
         self.sum = F32 if instruction.accumulate == "f32" else I32
         across = self.tile // WARP_COLUMNS
         warp = self.builder.udiv(self.thread, I32(WARP))
@@ -71,16 +74,16 @@ class TensorContraction(Contracted):
         return [zero] * (4 * (self.rows // 16) * (WARP_COLUMNS // 8))
 
     def tile_sums(self, place: Place, depth: Depth) -> list[ll.Value]:
-        lhs = self._operand(self.mark.lhs, self.mark.lhs_prologue, "m", place.row, 0)
-        rhs = self._operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column, self.piece)
+        lhs = self.operand(self.mark.lhs, self.mark.lhs_prologue, "m", place.row, 0)
+        rhs = self.operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column, self.piece)
         return self._sums(lhs, rhs, place.batch, depth)
 
     # Operands
 
-    def _operand(self, access: Access, prologue: Block | None, role: str, first: ll.Value, base: int) -> _Operand:
+    def operand(self, access: Access, prologue: Block | None, role: str, first: ll.Value, base: int) -> TensorOperand:
         across = self.size == 2 and not self.runs_along_depth(access, role)
         whole = prologue is None and self._is_whole(access, self.loops(role if across else "k"))
-        return _Operand(access, prologue, role, first, base, across, whole)
+        return TensorOperand(access, prologue, role, first, base, across, whole)
 
     def _is_whole(self, access: Access, loops: list[ContractionLoop]) -> bool:
         """Whether 16 bytes along the last one of `loops` are neighbours in memory, begin at a multiple of 16 bytes, and
@@ -96,7 +99,7 @@ class TensorContraction(Contracted):
                 return False
         return found
 
-    def _copy(self, operand: _Operand, piece: ll.Value, stage: ll.Value, batch: Indices) -> None:
+    def copy(self, operand: TensorOperand, piece: ll.Value, stage: ll.Value, batch: Indices) -> None:
         """Copies this thread's share of a piece, which begins at iteration `piece` of the depth, to a stage."""
         lines = self.depth if operand.across else self.tile
         each = self.piece // lines // CHUNK
@@ -116,17 +119,19 @@ class TensorContraction(Contracted):
                 at = self.builder.gep(target, [self._bytes(index)], source_etype=I8)
                 self._copy_element(operand, at, numbers, batch)
 
-    def _numbers(self, operand: _Operand, piece: ll.Value, line: ll.Value, along: ll.Value) -> Numbers:
+    def _numbers(self, operand: TensorOperand, piece: ll.Value, line: ll.Value, along: ll.Value) -> Numbers:
         """Returns the iteration of the operand's own loops, and that of the depth, at a place of a piece."""
         own, depth = (along, line) if operand.across else (line, along)
         return self.plus(operand.first, own), self.plus(piece, depth)
 
-    def _loops_and_guards(self, operand: _Operand, numbers: Numbers, batch: Indices) -> tuple[Indices, list[ll.Value]]:
+    def _loops_and_guards(
+        self, operand: TensorOperand, numbers: Numbers, batch: Indices
+    ) -> tuple[Indices, list[ll.Value]]:
         own, depth = numbers
-        guards = [self.inside(operand.role, own, self.tile), self.inside("k", depth, self.depth)]
+        guards = [self.inside(operand.role, own, self.tile), self.inside("k", depth, self.span)]
         return {**batch, **self.indices(operand.role, own), **self.indices("k", depth)}, [*filter(None, guards)]
 
-    def _copy_whole(self, operand: _Operand, target: ll.Value, numbers: Numbers, batch: Indices) -> None:
+    def _copy_whole(self, operand: TensorOperand, target: ll.Value, numbers: Numbers, batch: Indices) -> None:
         """Begins to copy 16 bytes, or zeros in their place."""
         access, (loops, guards) = operand.access, self._loops_and_guards(operand, numbers, batch)
         positions = self.positions(access, loops)
@@ -139,7 +144,7 @@ class TensorContraction(Contracted):
         source.type = GLOBAL_POINTER
         self.dialect.copy_async(self.code, target, source, nbytes)
 
-    def _copy_element(self, operand: _Operand, target: ll.Value, numbers: Numbers, batch: Indices) -> None:
+    def _copy_element(self, operand: TensorOperand, target: ll.Value, numbers: Numbers, batch: Indices) -> None:
         loops, guards = self._loops_and_guards(operand, numbers, batch)
         value = self.element(operand.access, operand.prologue, loops, guards)
         stored = "f32" if operand.prologue is not None else operand.access.buffer.dtype
@@ -150,13 +155,13 @@ class TensorContraction(Contracted):
     def _bytes(self, elements: ll.Value) -> ll.Value:
         return self.builder.mul(elements, I32(self.size))
 
-    def _at(self, operand: _Operand, stage: ll.Value, line: ll.Value, chunk: ll.Value) -> ll.Value:
+    def _at(self, operand: TensorOperand, stage: ll.Value, line: ll.Value, chunk: ll.Value) -> ll.Value:
         """Returns where 16 bytes of a line are."""
         width = self.tile * self.size if operand.across else LINE
         # Two lines of 64 bytes are as long as all banks together.
         turn = self.code.both(line if operand.across else self.code.lshr(line, 1), min(8, width // CHUNK) - 1)
         within = self.plus(self.builder.mul(line, I32(width)), self.code.shl(self.builder.xor(chunk, turn), 4))
-        return self.plus(within, self.plus(self.builder.mul(stage, I32(2 * self.piece)), operand.base))
+        return self.plus(within, self.plus(self.builder.mul(stage, I32(self.sides * self.piece)), operand.base))
 
     def _shared(self, at: ll.Value, kind: ll.Type = I8) -> ll.Value:
         pointer = self.builder.gep(self.memory, [at], source_etype=kind)
@@ -165,14 +170,14 @@ class TensorContraction(Contracted):
 
     # Sums
 
-    def _sums(self, lhs: _Operand, rhs: _Operand, batch: Indices, depth: Depth) -> list[ll.Value]:
+    def _sums(self, lhs: TensorOperand, rhs: TensorOperand, batch: Indices, depth: Depth) -> list[ll.Value]:
         """Returns this thread's sums: four for each of its warp's tiles of 16 rows and 8 columns."""
         code, builder, dialect = self.code, self.builder, self.dialect
         for number in range(STAGES - 1):
             first = self.plus(depth.begin, number * self.depth)
             with builder.if_then(builder.icmp_unsigned("<", first, depth.end)):
                 for operand in (lhs, rhs):
-                    self._copy(operand, first, I32(number), batch)
+                    self.copy(operand, first, I32(number), batch)
             dialect.commit(code)
         with counted(code, *self.range(depth), self.depth, [I32(0), *self.zeros()]) as piece:
             stage, *sums = piece.carried
@@ -182,7 +187,7 @@ class TensorContraction(Contracted):
             with builder.if_then(builder.icmp_unsigned("<", following, depth.end)):
                 before = code.select(code.icompare("==", stage, 0), I32(STAGES - 1), code.isub(stage, 1))
                 for operand in (lhs, rhs):
-                    self._copy(operand, following, before, batch)
+                    self.copy(operand, following, before, batch)
             dialect.commit(code)
             for step in range(LINE // BYTES):
                 sums = self._products(lhs, rhs, stage, step, sums)
@@ -191,13 +196,13 @@ class TensorContraction(Contracted):
         return piece.carried[1:]
 
     def _products(
-        self, lhs: _Operand, rhs: _Operand, stage: ll.Value, step: int, sums: list[ll.Value]
+        self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value, step: int, sums: list[ll.Value]
     ) -> list[ll.Value]:
         """Returns the sums after 32 bytes of the depth."""
         first_row = self.builder.mul(self.warp_row, I32(self.rows))
         first_column = self.builder.mul(self.warp_column, I32(WARP_COLUMNS))
-        rows = [self._fragment(lhs, stage, self.plus(first_row, n), step) for n in range(0, self.rows, 16)]
-        pairs = [self._fragment(rhs, stage, self.plus(first_column, n), step) for n in range(0, WARP_COLUMNS, 16)]
+        rows = [self.fragment(lhs, stage, self.plus(first_row, n), step) for n in range(0, self.rows, 16)]
+        pairs = [self.fragment(rhs, stage, self.plus(first_column, n), step) for n in range(0, WARP_COLUMNS, 16)]
         columns = [half for pair in pairs for half in (pair[:2], pair[2:])]
         found: list[ll.Value] = []
         for row in rows:
@@ -206,7 +211,7 @@ class TensorContraction(Contracted):
                 found += self.dialect.multiply_add(self.code, self.instruction, row, column, own)
         return found
 
-    def _fragment(self, operand: _Operand, stage: ll.Value, first: ll.Value, step: int) -> list[ll.Value]:
+    def fragment(self, operand: TensorOperand, stage: ll.Value, first: ll.Value, step: int) -> list[ll.Value]:
         """Returns this thread's words of 16 rows or columns and 32 bytes of depth: those of four matrices of 8 lines
         and 16 bytes, whose order is that of the instruction's operands."""
         code, lane = self.code, self.lane

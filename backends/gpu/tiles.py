@@ -13,7 +13,7 @@ from trivium.compiler.kernel.contraction import Contraction
 from trivium.compiler.kernel.contraction_nest import sum_of
 from trivium.compiler.kernel.dtypes import FLOATS
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Loop
+from trivium.compiler.kernel.structure import Apply, Block, Constant, Loop, Register
 from trivium.compiler.schedule import LoopSchedule, Mapping, Unit
 from trivium.compiler.target import MatrixInstruction
 
@@ -36,6 +36,10 @@ number of pieces that are there or on the way."""
 ATTENTION_TILES = (64, 96), (32, 1)
 """The same, for the queries of attention."""
 
+TENSOR_QUERIES, TENSOR_THREADS, TENSOR_WIDEST = 64, 128, 128
+"""With matrix instructions: the queries of a block, its threads, each warp of which has 16 queries, and the most
+features, and products that a score sums, for which there is room in shared memory."""
+
 MOST_COLUMNS = 64
 """The most features of values beside a tile of more than 32 queries: each thread has all of its sums."""
 
@@ -55,7 +59,7 @@ def warp_rows(tile: int) -> int:
 def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None:
     """Returns the schedule of a contraction's parallel loop; None if tiles do not fit it."""
     if kernel.attention is not None:
-        return _attention_plan(kernel.attention, loop)
+        return _attention_plan(kernel.attention, loop, target)
     mark = kernel.contraction
     if mark is None or loop.extents != tuple(one.extent for one in mark.loops if one.role != "k"):
         return None
@@ -111,9 +115,50 @@ def _plan(mark: Contraction, loop: Loop, size: int, threads: int = SIDE * SIDE) 
     return LoopSchedule(loop.extents, (*spread, Mapping(Unit.BLOCK, (*rows, *columns), threads)))
 
 
-def _attention_plan(mark: Attention, loop: Loop) -> LoopSchedule:
+def attention_instruction(mark: Attention, target: GpuTarget) -> MatrixInstruction | None:
+    """Returns the instruction that multiplies the factors of attention as they are in memory, if these are narrow and
+    nothing but a number is multiplied with them."""
+    scores, values = mark.scores, mark.values
+    kinds = {access.buffer.dtype for access in (scores.lhs, scores.rhs, values.rhs)}
+    scales = [scale_of(prologue) for prologue in (scores.lhs_prologue, scores.rhs_prologue)]
+    widths = math.prod(scores.extents("k")), math.prod(values.extents("n"))
+    if kinds not in ({"bf16"}, {"f16"}) or None in scales or scale_of(values.rhs_prologue) != 1.0:
+        return None
+    if max(widths) > TENSOR_WIDEST:
+        return None
+    return next((one for one in target.matrix_instructions if one.operands in kinds), None)
+
+
+def scale_of(prologue: Block | None) -> float | None:
+    """Returns the number with which a prologue multiplies an element, once that is an f32; None if it does anything
+    else."""
+    if prologue is None:
+        return 1.0
+    value, scale = prologue.parameters[0], 1.0
+    numbers: dict[Register, float] = {}
+    for instruction in prologue.instructions:
+        match instruction:
+            case Constant(literal, result):
+                numbers[result] = float(literal)
+            case Apply("convert", (argument,), {"dtype": "f32"}, result) if argument is value:
+                value = result
+            case Apply("multiply", (one, other), _, result) if value in (one, other):
+                factor = numbers.get(other if one is value else one)
+                if factor is None:
+                    return None
+                value, scale = result, scale * factor
+            case _:
+                return None
+    return scale if prologue.yields == [value] and value.dtype == "f32" else None
+
+
+def _attention_plan(mark: Attention, loop: Loop, target: GpuTarget) -> LoopSchedule:
     batch, rows = (mark.values.positions(role) for role in ("batch", "m"))
     features = math.prod(mark.values.extents("n"))
+    if attention_instruction(mark, target) is not None:
+        spread = Mapping(Unit.GRID, batch, 1), Mapping(Unit.GRID, rows, TENSOR_QUERIES)
+        warps = Mapping(Unit.BLOCK, rows, TENSOR_THREADS), Mapping(Unit.MATRIX, rows, WARP)
+        return LoopSchedule(loop.extents, (*spread, *warps))
     plans = []
     for size, least in ATTENTION_TILES:
         spread = Mapping(Unit.GRID, batch, 1), Mapping(Unit.GRID, rows, size)

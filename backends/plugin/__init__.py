@@ -13,6 +13,7 @@ from trivium.backends import native
 from trivium.backends.plugin.structures import COMPILE, RELEASE, SERIALIZE, TRACE, CompileReply, CompileRequest
 
 if TYPE_CHECKING:
+    from trivium.backends.cpu.client import CpuLoadedExecutable
     from trivium.backends.plugin.compiler import Inspector, Kept
     from trivium.backends.plugin.foreign import Find
 
@@ -22,6 +23,9 @@ that `trivium.backends.plugin.foreign` expects."""
 
 sharding_inspectors: list[Inspector] = []
 """Called for each question of a program how devices hold a value, once it has been compiled."""
+
+observers: list[Callable[[CpuLoadedExecutable], None]] = []
+"""Called with each program that was compiled, not with those that were loaded."""
 
 preparations: list[Callable[[], None]] = []
 """Called before the first program is compiled."""
@@ -64,6 +68,9 @@ def _compile(request: ctypes._Pointer[CompileRequest], reply: ctypes._Pointer[Co
             prepare()
         preparations.clear()
         kept = compile_program(request.contents, reply.contents, foreign_functions, sharding_inspectors)
+        if kept.is_compiled:
+            for observe in observers:
+                observe(kept.executable)
         _kept[reply.contents.handle] = kept
         return 0
     except BaseException as error:

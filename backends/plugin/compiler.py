@@ -15,8 +15,11 @@ import numpy as np
 from trivium.backends.advice import advised
 from trivium.backends.artifact import from_bytes, to_bytes
 from trivium.backends.cpu.client import CpuLoadedExecutable, cpu_client
-from trivium.backends.plugin.division import Divided, divide, fill_pieces
+from trivium.backends.interface import TRANSFERS
+from trivium.backends.plugin.description import DESCRIPTION, description, layout_attributes
+from trivium.backends.plugin.division import Division, divide, fill_pieces
 from trivium.backends.plugin.foreign import Find, register_foreign_functions, register_targets
+from trivium.backends.plugin.layouts import LAYOUTS, Layouts, require_row_major, take_layouts, types_of
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
 from trivium.backends.table.abi import TYPES
 from trivium.compiler.artifact import PythonFunction, Slot
@@ -44,13 +47,28 @@ class Kept:
     """The data that a reply points to."""
 
     executable: CpuLoadedExecutable
+    division: Division | None
+    layouts: Layouts
     fingerprint: str
     tables: Sequence[Any]
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the program was compiled in this process."""
+        return self.executable.has_stages
 
     def serialized(self) -> bytes:
         """Returns the artifact, constants included."""
         whole = self.executable.whole()
-        return to_bytes(replace(whole, texts={**whole.texts, "fingerprint": self.fingerprint}))
+        division = {} if self.division is None else self.division.texts()
+        donated = "".join(str(int(flag)) for flag in _donated(self.executable, self.division))
+        own = {
+            "fingerprint": self.fingerprint,
+            "donated": donated,
+            LAYOUTS: self.layouts.text(),
+            DESCRIPTION: _description(self.executable, self.division, self.layouts),
+        }
+        return to_bytes(replace(whole, texts={**whole.texts, **division, **own}))
 
 
 Inspector = Callable[[object, str], None]
@@ -69,8 +87,11 @@ def compile_program(
     with exhaustion("compiling the program", CompileError):
         module = _read(code, format)
         register_foreign_functions(module, foreign_functions)
+        if request.num_replicas * request.num_partitions > 1:
+            require_row_major(module)
         divided = divide(module, request.num_replicas, request.num_partitions)
         program = module if divided is None else divided.program.module
+        layouts = take_layouts(program)
         with advised(program):
             executable = cpu_client().compile(program, CompileOptions())
     for asker, sharding in divided.inspected() if divided is not None else ():
@@ -78,7 +99,8 @@ def compile_program(
             inspector(asker, sharding)
     if not isinstance(executable, CpuLoadedExecutable):
         raise CompileError(f"{executable.name} has dynamic shapes, expected static ones")
-    return _fill(reply, executable, divided, hashlib.sha256(code).hexdigest())
+    division = None if divided is None else divided.division
+    return _fill(reply, executable, division, layouts, hashlib.sha256(code).hexdigest())
 
 
 def compile_traced(kept: Kept, reply: CompileReply) -> Kept:
@@ -87,7 +109,7 @@ def compile_traced(kept: Kept, reply: CompileReply) -> Kept:
     with exhaustion("compiling the program for a profiler", CompileError):
         executable = cpu_client().compile(stages.module, replace(stages.options, traced=True))
     assert isinstance(executable, CpuLoadedExecutable), "the first time, its shapes were static"
-    return _fill(reply, executable, None, kept.fingerprint)
+    return _fill(reply, executable, kept.division, kept.layouts, kept.fingerprint)
 
 
 def _load(data: bytes, reply: CompileReply, foreign_functions: Sequence[Find]) -> Kept:
@@ -97,7 +119,11 @@ def _load(data: bytes, reply: CompileReply, foreign_functions: Sequence[Find]) -
     with exhaustion("loading the program", CompileError):
         executable = cpu_client().load(artifact)
     assert isinstance(executable, CpuLoadedExecutable), "the CPU's client loads executables for the CPU"
-    return _fill(reply, executable, None, artifact.texts.get("fingerprint", ""))
+    division = Division.read(artifact.texts)
+    if division is not None:
+        division.check(artifact)
+    layouts = Layouts.read(artifact.texts.get(LAYOUTS, ""), _count(executable, division), len(executable.outputs))
+    return _fill(reply, executable, division, layouts, artifact.texts.get("fingerprint", ""))
 
 
 def explanation(error: BaseException) -> tuple[int, str]:
@@ -127,13 +153,34 @@ def _read(code: bytes, format: str) -> Module:
         raise ParseError(f"the program is neither bytecode nor text: {error}") from None
 
 
-def _fill(reply: CompileReply, executable: CpuLoadedExecutable, divided: Divided | None, fingerprint: str) -> Kept:
-    # A program of several devices may have one argument of ours after its own.
-    count = len(executable.inputs) if divided is None else len(divided.program.arguments)
+def _count(executable: CpuLoadedExecutable, division: Division | None) -> int:
+    """Returns the number of arguments. A program of several devices may have one of ours after its own."""
+    return len(executable.inputs) if division is None else len(division.arguments)
+
+
+def _description(executable: CpuLoadedExecutable, division: Division | None, layouts: Layouts) -> str:
+    """Returns the module that shows the program to hosts."""
+    if division is not None:
+        return division.description
+    inputs = types_of(executable.inputs, layouts.arguments)
+    results = types_of(executable.outputs, layouts.results)
+    return description(inputs, results, layout_attributes(inputs, results, (*layouts.arguments, *layouts.results)))
+
+
+def _fill(
+    reply: CompileReply,
+    executable: CpuLoadedExecutable,
+    division: Division | None,
+    layouts: Layouts,
+    fingerprint: str,
+) -> Kept:
+    count = _count(executable, division)
     dims, slots = _slots([*executable.inputs[:count], *executable.outputs])
-    donated = _donated(executable, divided)
+    donated = _donated(executable, division)
     flags = (ctypes.c_uint8 * len(donated))(*donated)
     name, digest = executable.name.encode(), fingerprint.encode()
+    transfers = executable.artifact.texts.get(TRANSFERS, "").encode()
+    described, orders = _description(executable, division, layouts).encode(), layouts.text().encode()
     cost, memory = executable.cost_analysis(), executable.memory_analysis()
     fields = {
         "handle": next(_handles),
@@ -152,19 +199,23 @@ def _fill(reply: CompileReply, executable: CpuLoadedExecutable, divided: Divided
         "flops": cost["flops"],
         "transcendentals": cost["transcendentals"],
         "bytes_accessed": cost["bytes accessed"],
+        "transfers": transfers,
+        "layouts": orders,
+        "description": described,
     }
+    texts = [value for value in fields.values() if isinstance(value, bytes)]
     for field, value in fields.items():
         setattr(reply, field, value)
-    division = () if divided is None else fill_pieces(reply, divided)
-    return Kept(executable, fingerprint, (dims, slots, flags, name, digest, *division))
+    pieces = () if division is None else fill_pieces(reply, division)
+    return Kept(executable, division, layouts, fingerprint, (dims, slots, flags, *texts, *pieces))
 
 
-def _donated(executable: CpuLoadedExecutable, divided: Divided | None) -> list[bool]:
+def _donated(executable: CpuLoadedExecutable, division: Division | None) -> list[bool]:
     """Returns which arguments a run takes: as in XLA, those that are marked, as long as there are results of their
     size."""
     sizes = [slot.nbytes for slot in executable.inputs], [slot.nbytes for slot in executable.outputs]
-    if divided is not None:
-        sizes = _held(executable.inputs, divided.program.arguments), _held(executable.outputs, divided.program.results)
+    if division is not None:
+        sizes = _held(executable.inputs, division.arguments), _held(executable.outputs, division.results)
     given, free = sizes[0], list(sizes[1])
     taken = []
     for size, mark in zip(given, executable.artifact.texts["donated"], strict=False):

@@ -6,24 +6,84 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trivium.backends.plugin.description import DESCRIPTION, description
 from trivium.backends.plugin.structures import CompileReply, PieceType
+from trivium.compiler.artifact import Artifact
 from trivium.compiler.passes.partition import Held, Partitioned, partition
 from trivium.compiler.pipeline import inline
+from trivium.ir.errors import Error
 from trivium.ir.func import Module
 from trivium.ir.sharding import Part
 from trivium.ir.types import TensorType, Type
 
+DIVISION = "division"
+"""The name of an artifact's text about several devices."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """How devices hold the arguments and results of a program that they run together, and a module that shows this to
+    hosts."""
+
+    replicas: int
+    partitions: int
+    arguments: Sequence[Held]
+    results: Sequence[Held]
+    is_shared: bool
+    has_device: bool
+    description: str
+
+    def texts(self) -> dict[str, str]:
+        """Returns this in the form of an artifact's texts. The native runtime reads it, too (`artifact_program.cc`):
+        numbers, each list and each array's rank after its length."""
+        numbers = [self.replicas, self.partitions, self.is_shared, self.has_device]
+        for held in (self.arguments, self.results):
+            numbers.append(len(held))
+            for each in held:
+                numbers += each.is_whole, len(each.part.shape), *each.part.shape, *itertools.chain(*each.part.begins)
+        return {DIVISION: " ".join(str(int(number)) for number in numbers), DESCRIPTION: self.description}
+
+    @classmethod
+    def read(cls, texts: Mapping[str, str]) -> Division | None:
+        """Returns the division of an artifact, or None for a program of one device."""
+        if not texts.get(DIVISION):
+            return None
+        numbers = iter(map(int, texts[DIVISION].split()))
+        replicas, partitions, is_shared, has_device = itertools.islice(numbers, 4)
+
+        def row(rank: int) -> tuple[int, ...]:
+            return tuple(itertools.islice(numbers, rank))
+
+        def held() -> Held:
+            is_whole, rank = bool(next(numbers)), next(numbers)
+            return Held(Part(row(rank), tuple(row(rank) for _ in range(replicas * partitions))), is_whole)
+
+        arguments, results = ([held() for _ in range(next(numbers))] for _ in range(2))
+        flags = bool(is_shared), bool(has_device)
+        return cls(replicas, partitions, arguments, results, *flags, texts.get(DESCRIPTION, ""))
+
+    def check(self, artifact: Artifact) -> None:
+        """Raises an `Error` if the program has other arrays."""
+        held = [
+            *map(len, (self.arguments, self.results)),
+            *(len(each.part.shape) for each in (*self.arguments, *self.results)),
+        ]
+        inputs = artifact.inputs[: len(artifact.inputs) - self.has_device]
+        own = [len(inputs), len(artifact.outputs), *(len(slot.shape) for slot in (*inputs, *artifact.outputs))]
+        if held != own:
+            raise Error(f"the devices of {artifact.name} have arrays of the ranks {held[2:]}, the program of {own[2:]}")
+
 
 @dataclass(frozen=True)
 class Divided:
-    """A program for several devices, and a module that shows hosts how they hold its arguments and results."""
+    """A program for several devices, and how they hold its arguments and results."""
 
     program: Partitioned
-    description: str
+    division: Division
 
     def inspected(self) -> Iterator[tuple[object, str]]:
         """Yields what each inspection of shardings passes with its question, and the answer in XLA's notation."""
@@ -38,22 +98,21 @@ def divide(module: Module, replicas: int, partitions: int) -> Divided | None:
     inlined = inline(module)
     wholes = inlined.main.function_type
     divided = partition(inlined, replicas, partitions)
-    return Divided(divided, _description(wholes.inputs, wholes.results, divided))
+    described = _description(wholes.inputs, wholes.results, divided)
+    held = divided.arguments, divided.results
+    return Divided(divided, Division(replicas, partitions, *held, divided.is_shared, divided.has_device, described))
 
 
-def fill_pieces(reply: CompileReply, divided: Divided) -> Sequence[Any]:
+def fill_pieces(reply: CompileReply, division: Division) -> Sequence[Any]:
     """Fills in the reply, and returns the data that it points to."""
-    program = divided.program
-    held = [*program.arguments, *program.results]
+    held = [*division.arguments, *division.results]
     dims = [(ctypes.c_int64 * len(each.part.shape))(*each.part.shape) for each in held]
     begins = [_integers(list(itertools.chain(*each.part.begins))) for each in held]
     pieces = (PieceType * len(held))(
         *(PieceType(each.is_whole, extents, places) for each, extents, places in zip(held, dims, begins, strict=True))
     )
-    reply.pieces, reply.is_shared, reply.has_device = pieces, program.is_shared, program.has_device
-    text = divided.description.encode()
-    reply.description = text
-    return dims, begins, pieces, text
+    reply.pieces, reply.is_shared, reply.has_device = pieces, division.is_shared, division.has_device
+    return dims, begins, pieces
 
 
 def _integers(numbers: Sequence[int]) -> Any:
@@ -61,8 +120,8 @@ def _integers(numbers: Sequence[int]) -> Any:
 
 
 def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Partitioned) -> str:
-    """Returns a module that calls the program as each device does, on its parts, with the shardings of arguments and
-    results, which hosts read from it."""
+    """Returns a module in which the program has the parts of each device, with the shardings of arguments and
+    results."""
     before = ", ".join(f'"{_sharding(kind, held.part)}"' for kind, held in zip(inputs, divided.arguments, strict=True))
     after = [_sharding(kind, held.part) for kind, held in zip(results, divided.results, strict=True)]
     inputs = [_own(kind, held) for kind, held in zip(inputs, divided.arguments, strict=True)]
@@ -70,19 +129,7 @@ def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Parti
     # XLA has one sharding for a result that is an empty tuple.
     together = after[0] if len(after) == 1 else f"{{{', '.join(after or ['{replicated}'])}}}"
     attributes = f'mhlo.spmd_output_sharding = "{together}", mhlo.spmd_parameters_shardings = [{before}]'
-    given = ", ".join(f"%arg{index}: {kind}" for index, kind in enumerate(inputs))
-    names = ", ".join(f"%arg{index}" for index in range(len(inputs)))
-    taken, gives = (", ".join(map(str, kinds)) for kinds in (inputs, results))
-    found = ", ".join(f"%result{index}" for index in range(len(results)))
-    lines = [
-        f"module attributes {{{attributes}}} {{",
-        f"func.func public @main({given}) -> ({gives}) {{",
-        f"{found}{' = ' if found else ''}stablehlo.custom_call @trivium({names}) {{has_side_effect = true}} : "
-        f"({taken}) -> ({gives})",
-        f"return {found} : {gives}" if found else "return",
-        "}}",
-    ]
-    return "\n".join(lines)
+    return description(inputs, results, attributes)
 
 
 def _own(kind: Type, held: Held) -> Type:

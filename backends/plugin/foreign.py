@@ -5,6 +5,7 @@ LAPACK and the functions of `jax.ffi`. A call is described here once, in the str
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -78,14 +79,18 @@ class _Array(ctypes.Structure):
     _fields_ = (("dtype", ctypes.c_int32), ("size", ctypes.c_size_t), ("data", ctypes.c_void_p))
 
 
+class _Handlers(ctypes.Structure):
+    _fields_ = tuple((stage, ctypes.c_void_p) for stage in STAGES)
+
+
 class _Call(ctypes.Structure):
     _fields_ = (
-        *((stage, ctypes.c_void_p) for stage in STAGES),
+        *_Handlers._fields_,
         ("num_arguments", ctypes.c_int64),
         ("num_results", ctypes.c_int64),
         ("values", ctypes.c_void_p),
         ("attributes", ctypes.c_void_p),
-        ("states", ctypes.c_void_p * 4),
+        ("states", ctypes.c_void_p * 8),  # of each stage, the object and its deleter
     )
 
 
@@ -94,6 +99,29 @@ def register_foreign_function(target: str, handlers: Handlers) -> None:
     known = CUSTOM_CALLS.get(target)
     evaluate = known.evaluate if known is not None and is_target(target) else None
     register_custom_call(target, evaluate=evaluate, native=lambda op: ForeignCall(op, handlers), replace=True)
+
+
+def register(target: str, handlers: Handlers) -> None:
+    """Registers a foreign function with the native runtime, as hosts do by PJRT's C table. Raises an `Error` if other
+    handlers have the name."""
+    if not native.load().trivium_register_foreign_function(target.encode(), ctypes.byref(_Handlers(**handlers))):
+        raise ExecutionError(native.exception())
+
+
+def registered(target: str) -> Handlers | None:
+    """Returns the handlers that a host has registered with the native runtime."""
+    found = _Handlers()
+    if not native.load().trivium_find_foreign_function(target.encode(), ctypes.byref(found)):
+        return None
+    return {stage: address for stage in STAGES if (address := getattr(found, stage))}
+
+
+def register_type(name: str, type_id: int, type_info: int | None) -> None:
+    """Registers a type of the objects that handlers keep: the addresses of its number, which is 0 if it has none yet,
+    and of what is known of it, such as how its objects are deleted. Raises an `Error` if the name is taken."""
+    place, info = ctypes.c_void_p(type_id), ctypes.c_void_p(type_info)
+    if not native.load().trivium_register_foreign_type(name.encode(), place, info):
+        raise ExecutionError(native.exception())
 
 
 def register_foreign_functions(module: Module, finders: Sequence[Find]) -> None:
@@ -111,10 +139,13 @@ def register_targets(targets: set[str], finders: Sequence[Find]) -> None:
         known = CUSTOM_CALLS.get(target)
         if known is not None and (known.native is not None or not is_target(target)):
             continue
-        for find in finders:
+        handlers = registered(target)
+        for find in finders if handlers is None else ():
             if capsules := find(target):
-                register_foreign_function(target, handlers_of(capsules))
+                handlers = handlers_of(capsules)
                 break
+        if handlers is not None:
+            register_foreign_function(target, handlers)
 
 
 class ForeignCall:
@@ -136,6 +167,7 @@ class ForeignCall:
         library = native.load()
         if library.trivium_foreign_instantiate(ctypes.byref(call)) != 0:
             raise CompileError(f"custom_call @{op.call_target_name}: {native.exception()}")
+        weakref.finalize(self, _released, self._memory, call).atexit = False
 
     def _values(self, op: CustomCall) -> list[_Value]:
         aliases = {_result_of(alias): alias.operand_index for alias in op.output_operand_aliases}
@@ -212,17 +244,26 @@ class ForeignCall:
         return ctypes.addressof(structure)
 
 
+def _released(memory: list[Any], call: _Call) -> None:
+    """Deletes the state of a call, whose memory lives until then."""
+    native.load().trivium_foreign_release(ctypes.byref(call))
+
+
 def handlers_of(capsules: Mapping[str, Any]) -> Handlers:
     """Returns the addresses in Python's capsules, whatever their names are."""
+    found = {stage: address_in(capsule) for stage, capsule in capsules.items()}
+    if "execute" not in found or not found.keys() <= set(STAGES):
+        raise ExecutionError(f"a foreign function has the stages {', '.join(found)}, expected execute among {STAGES}")
+    return found
+
+
+def address_in(capsule: Any) -> int:
+    """Returns the address that a capsule of Python holds."""
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    get: Callable[[Any], int] = lambda capsule: api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))  # noqa: E731
-    found = {stage: get(capsule) for stage, capsule in capsules.items()}
-    if "execute" not in found or not found.keys() <= set(STAGES):
-        raise ExecutionError(f"a foreign function has the stages {', '.join(found)}, expected execute among {STAGES}")
-    return found
+    return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
 
 
 def _attributes(op: CustomCall) -> Mapping[str, Any]:

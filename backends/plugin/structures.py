@@ -58,6 +58,8 @@ class CompileReply(ctypes.Structure):
         ("is_shared", ctypes.c_int32),
         ("has_device", ctypes.c_int32),
         ("description", ctypes.c_char_p),
+        ("transfers", ctypes.c_char_p),
+        ("layouts", ctypes.c_char_p),
     )
 
 

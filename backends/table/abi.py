@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "native/pjrt/abi"
-RECORDS, TABLE = ("values.h", "calls.h"), "table.h"
+RECORDS, TABLE = ("values.h", "calls.h", "extensions.h"), "table.h"
 
 TYPES = {
     "bool": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "uint16": 7, "uint32": 8, "uint64": 9,
@@ -38,11 +38,13 @@ _DECLARATION = re.compile(
 
 @dataclass(frozen=True)
 class Abi:
-    """`structures` and `constants` by their names in C without the prefix, `functions` in the order of the table."""
+    """`structures` and `constants` by their names in C without the prefix, `functions` in the order of the table.
+    `extensions` are the places of functions outside the table: the structure of an extension, and the field."""
 
     structures: Mapping[str, type[ctypes.Structure]]
     constants: Mapping[str, int]
     functions: tuple[str, ...]
+    extensions: Mapping[str, tuple[str, str]]
     version: tuple[int, int]
 
     def slot(self, function: str) -> int:
@@ -62,7 +64,12 @@ def abi() -> Abi:
     reader.structure("Table", "Api_Version pjrt_api_version", is_record=True)
     functions = re.findall(r"\bX\((\w+)\)", (FOLDER / TABLE).read_text())
     major, minor = (int(found) for found in re.findall(r"k(?:Major|Minor)Version = (\d+)", code))
-    return Abi(reader.structures, reader.constants, tuple(functions), (major, minor))
+    extensions = {
+        function: (structure, field)
+        for structure, body in re.findall(r"struct (\w+_Extension) \{([^{}]*)\};", code)
+        for field, function in re.findall(r"\(\*(\w+)\)\((\w+)_Args\*", body)
+    }
+    return Abi(reader.structures, reader.constants, tuple(functions), extensions, (major, minor))
 
 
 class _Reader:

@@ -101,12 +101,19 @@ class PluginBuffer:
     def to_numpy(self) -> np.ndarray:
         """Returns a copy of the elements."""
         array = np.empty(self.shape, self.dtype)
-        sized = self._plugin.call("Buffer_ToHostBuffer", src=self.handle)
+        # The plugin's memory may be in another order.
+        order = (ctypes.c_int64 * array.ndim)(*reversed(range(array.ndim)))
+        tiled = self._plugin.record(
+            "Buffer_MemoryLayout_Tiled", minor_to_major=ctypes.addressof(order), minor_to_major_size=array.ndim
+        )
+        layout = self._plugin.record("Buffer_MemoryLayout", tiled=tiled)
+        fields = {"src": self.handle, "host_layout": ctypes.addressof(layout)}
+        sized = self._plugin.call("Buffer_ToHostBuffer", **fields)
         if sized.dst_size != array.nbytes:
             raise ExecutionError(
                 f"{array.dtype}{list(array.shape)} has {sized.dst_size} bytes, expected {array.nbytes}"
             )
-        copied = self._plugin.call("Buffer_ToHostBuffer", src=self.handle, dst=array.ctypes.data, dst_size=array.nbytes)
+        copied = self._plugin.call("Buffer_ToHostBuffer", **fields, dst=array.ctypes.data, dst_size=array.nbytes)
         PluginEvent(self._plugin, copied.event).wait()
         return array
 

@@ -44,9 +44,9 @@ class PluginExecutable:
         buffers = [from_host(array, self.device) for array in read]
         return [result.to_numpy() for result in self.execute_buffers(buffers)]
 
-    def execute_buffers(self, arguments: Sequence[Buffer]) -> list[PluginBuffer]:
-        """Runs on the plugin's own buffers. The results may still be being computed: their events show when they are
-        done."""
+    def execute_buffers(self, arguments: Sequence[Buffer], **options: int | None) -> list[PluginBuffer]:
+        """Runs on the plugin's own buffers, and waits until the results are computed. `options` are fields of PJRT's
+        record of that name, such as the `context` with data for foreign functions, and callbacks for channels."""
         handles = [argument.handle for argument in arguments if isinstance(argument, PluginBuffer)]
         if len(handles) != len(self._inputs):
             given = f"{len(arguments)} buffers, {len(handles)} of them {self._plugin.name}'s"
@@ -55,11 +55,11 @@ class PluginExecutable:
         outputs = (ctypes.c_void_p * len(self._outputs))()
         lists, results = ((ctypes.c_void_p * 1)(ctypes.addressof(each)) for each in (inputs, outputs))
         done = (ctypes.c_void_p * 1)()
-        options = self._plugin.record("ExecuteOptions")
+        record = self._plugin.record("ExecuteOptions", **options)
         self._plugin.call(
             "LoadedExecutable_Execute",
             executable=self.handle,
-            options=ctypes.addressof(options),
+            options=ctypes.addressof(record),
             argument_lists=ctypes.addressof(lists),
             num_devices=1,
             num_args=len(handles),

@@ -83,17 +83,42 @@ class Plugin:
             raise self._refusal(function, error)
 
     def slot(self, function: str) -> Any:
-        """Returns a function of the table."""
+        """Returns a function of the table or of an extension."""
         found = self._functions.get(function)
         if found is None:
-            offset = self._abi.slot(function)
-            inside = offset + ctypes.sizeof(ctypes.c_void_p) <= self.size
-            address = ctypes.c_void_p.from_address(self.address + offset).value if inside else None
+            address = self._address_of(function)
             if address is None:
                 version = ".".join(map(str, self.version))
                 raise Refusal(f"{self.name} (PJRT {version}) has no PJRT_{function}", "UNIMPLEMENTED")
             found = self._functions[function] = _Function(address)
         return found
+
+    def _address_of(self, function: str) -> int | None:
+        """Returns nothing for a function that this plugin does not have."""
+        base, size = self.address, self.size
+        if function in self._abi.extensions:
+            name, field = self._abi.extensions[function]
+            base = self.extension(name.removesuffix("_Extension"))
+            if base is None:
+                return None
+            offset = getattr(self._abi.structures[name], field).offset
+            size = self._abi.structures["Extension_Base"].from_address(base).struct_size
+        else:
+            offset = self._abi.slot(function)
+        if offset + ctypes.sizeof(ctypes.c_void_p) > size:
+            return None
+        return ctypes.c_void_p.from_address(base + offset).value
+
+    def extension(self, name: str) -> int | None:
+        """Returns the address of an extension, by the name of its type."""
+        kind = self._abi.structures["Extension_Base"]
+        address = self._abi.structures["Table"].from_address(self.address).extension_start
+        while address:
+            head = kind.from_address(address)
+            if head.type == self._abi.constants[f"Extension_Type_{name}"]:
+                return address
+            address = head.next
+        return None
 
     @functools.cached_property
     def _functions(self) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ml_dtypes
+import numpy as np
 import pytest
 from click import ClickException
 from click.testing import CliRunner
 
+import trivium
 from benchmarks import gpu
 from tests.backends.gpu import simulator
 from trivium.backends.gpu.client import GpuClient
@@ -53,3 +56,16 @@ def test_other_devices_are_refused() -> None:
     told = CliRunner().invoke(gpu.main, ["--device", "cpu"])
     assert told.exit_code == 1
     assert "cpu is no GPU of NVIDIA's" in told.output
+
+
+@pytest.mark.parametrize("row", gpu.rows(128), ids=lambda row: row.name)
+def test_peers_are_given_the_same_program(row: gpu.Row) -> None:
+    torch = pytest.importorskip("torch")
+    jax = pytest.importorskip("jax")
+    given = gpu.arguments(row)
+    (expected,) = trivium.compile(trivium.parse(row.text))(*given)
+    kind = torch.bfloat16 if given[0].dtype == ml_dtypes.bfloat16 else torch.float32
+    tensors = [torch.tensor(array.astype(np.float32)).to(kind) for array in given]
+    results = row.function(*tensors, of=torch), row.function(*map(jax.numpy.asarray, given), of=jax.numpy)
+    for result in map(gpu.as_numpy, results):
+        assert np.abs(result - expected.astype(np.float32)).max() <= row.tolerance * np.abs(expected).max()

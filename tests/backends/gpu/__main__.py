@@ -16,23 +16,34 @@ from tests.backends.gpu import tasks
 from tests.backends.gpu.workers import Task, outcomes
 from tests.compiler.lowering.coverage import COMPILED
 
+LISTED = 20
+"""The number of kernels of which ptxas's figures are printed."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", action="store_true", help="all records of ops")
     parser.add_argument("--programs", type=int, default=0, help="how many random programs")
+    parser.add_argument("--neighbours", type=int, default=0, help="how many programs whose kernels share launches")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first random program")
     parser.add_argument("--vectors", type=Path, help="StableHLO's test programs")
-    parser.add_argument("--ptx", default="", help="an architecture such as sm_80: ptxas assembles all records")
+    parser.add_argument(
+        "--ptx",
+        default="",
+        help="an architecture such as sm_80: ptxas assembles all records, and the registers of the largest are listed",
+    )
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     wrong = 0
     if given.records:
         wrong += _run("records", tasks.record, range(len(COMPILED)), given.jobs)
     if given.ptx:
-        wrong += _run("ptx", tasks.ptx, [(given.ptx, number) for number in range(len(COMPILED))], given.jobs)
+        wrong += _assemble(given.ptx, given.jobs)
     if given.programs:
         wrong += _run("programs", tasks.program, range(given.seed, given.seed + given.programs), given.jobs)
+    if given.neighbours:
+        seeds = range(given.seed, given.seed + given.neighbours)
+        wrong += _run("neighbours", tasks.neighbours, seeds, given.jobs)
     if given.vectors:
         wrong += _run("vectors", tasks.vector, sorted(given.vectors.glob("*.mlir")), given.jobs)
     return 1 if wrong else 0
@@ -46,6 +57,25 @@ def _run(name: str, task: Task, items: Sequence[Any], jobs: int) -> int:
             print(f"{item}: {told}", flush=True)
     print(f"{name}: {len(items)}, of which {wrong} are wrong; {time.monotonic() - start:.0f} s", flush=True)
     return wrong
+
+
+def _assemble(architecture: str, jobs: int) -> int:
+    """Lists the kernels of records that take most registers, after those that are beyond the budget. Returns how many
+    are, or are refused."""
+    start, kernels, refused = time.monotonic(), list[str](), 0
+    for (_, number), told in outcomes(tasks.ptx, [(architecture, n) for n in range(len(COMPILED))], jobs):
+        if told and not told[0].isdecimal():
+            refused += 1
+            print(f"{COMPILED[number]}: {told[:600]}", flush=True)
+        elif told:
+            kernels += told.splitlines()
+    kernels.sort(key=lambda line: int(line.split(" ")[0]), reverse=True)
+    wrong = tasks.beyond_budget("\n".join(kernels))
+    print("registers, bytes spilled, bytes shared, record and kernel:", *wrong, *kernels[:LISTED], sep="\n")
+    middle = kernels[len(kernels) // 2].split(" ")[0] if kernels else 0
+    print(f"ptxas for {architecture}: {len(kernels)} kernels, {middle} registers in the middle, ", end="")
+    print(f"{len(wrong)} beyond the budget, {refused} refused; {time.monotonic() - start:.0f} s", flush=True)
+    return len(wrong) + refused
 
 
 if __name__ == "__main__":

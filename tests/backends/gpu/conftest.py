@@ -4,15 +4,19 @@ SPIR-V."""
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Iterator
 
 import pytest
 
 from tests.backends.gpu import simulator
-from trivium.backends import client
+from tests.backends.gpu.simulator import LeaveOut, needs_simulator
+from trivium import backends
 from trivium.backends.gpu import opencl
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
+from trivium.backends.gpu.nvptx import Nvptx
+from trivium.backends.llvm.code import Code
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +24,7 @@ def device() -> GpuClient:
     """The client of the first OpenCL device."""
     if not opencl.is_installed() or not opencl.devices():
         pytest.skip("no driver of OpenCL here takes SPIR-V: pip install 'trivium[gpu-test]'")
-    found = client("opencl:0")
+    found = backends.client("opencl:0")
     assert isinstance(found, GpuClient)
     return found
 
@@ -33,3 +37,31 @@ def simulated_device() -> Iterator[Cuda]:
         yield opened
         gc.collect()
     assert simulator.fake().fake_live() == 0
+
+
+@pytest.fixture(params=["opencl", pytest.param("simulator", marks=needs_simulator)])
+def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> GpuClient:
+    """The client of the device of OpenCL, and that of the simulated one."""
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    if request.param == "opencl":
+        return request.getfixturevalue("device")
+    return GpuClient(request.getfixturevalue("simulated_device"), 0)
+
+
+@pytest.fixture
+def leave_out_barrier(monkeypatch: pytest.MonkeyPatch) -> LeaveOut:
+    """Returns a function that lets what is emitted from then on lack one barrier, by its place (-1: none), and returns
+    the counter of barriers."""
+    barrier = Nvptx.barrier
+
+    def leave_out(place: int) -> Iterator[int]:
+        places = itertools.count()
+
+        def emit(self: Nvptx, code: Code) -> None:
+            if next(places) != place:
+                barrier(self, code)
+
+        monkeypatch.setattr(Nvptx, "barrier", emit)
+        return places
+
+    return leave_out

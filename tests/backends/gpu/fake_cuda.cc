@@ -46,6 +46,7 @@ uint64_t told, seed;
 std::string wrong, log_text, fail_name;
 std::map<void *, const char *> live;  // what exists, and of what kind
 std::map<char *, size_t> pinned;
+bool elsewhere;  // whether other libraries have memory on the device
 Context contexts[kDevices] = {{0}, {1}};
 int retained[kDevices];
 thread_local std::vector<Context *> current;
@@ -79,6 +80,7 @@ int enqueue(void *handle, Work work) {
 
 // Whether bytes lie in one block of the device's memory.
 bool on_device(uint64_t address, size_t bytes) {
+  if (elsewhere) return true;
   for (auto &[handle, kind] : live) {
     if (strcmp(kind, "pool")) continue;
     for (auto &[begin, size] : static_cast<Pool *>(handle)->blocks) {
@@ -126,6 +128,7 @@ void fake_reset(long at, int code) {
   wrong.clear(), log_text.clear(), fail_name.clear();
 }
 void fake_fail(const char *name, int code) { fail_name = name, fail_code = code; }
+void fake_elsewhere(bool is) { elsewhere = is; }
 void fake_seed(uint64_t number) { seed = number; }
 long fake_calls() { return calls; }
 const char *fake_log() { return log_text.c_str(); }
@@ -187,6 +190,13 @@ int cuStreamSynchronize(void *stream) {
   REQUIRE(is(stream, "stream"), kInvalidHandle);
   run(*static_cast<Stream *>(stream), told);
   return wrong.empty() ? kSuccess : kLaunchFailed;
+}
+
+int cuStreamWaitEvent(void *stream, void *event, unsigned) {
+  BEGIN(true);
+  REQUIRE(is(event, "event"), kInvalidHandle);
+  Event place = *static_cast<Event *>(event);
+  return enqueue(stream, [=] { if (is(place.stream, "stream")) run(*place.stream, place.number); });
 }
 
 int cuEventCreate(void **event, unsigned) { BEGIN(true); *event = create<Event>("event"); return kSuccess; }

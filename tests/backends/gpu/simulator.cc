@@ -232,7 +232,11 @@ std::string launch(Kernel kernel, void **parameters, unsigned blocks, unsigned t
   std::mt19937_64 random(seed);
   if (threads > kMaxThreads) return "a block has too many threads";
   block.kernel = kernel, block.parameters = parameters, block.count = threads;
-  for (block.number = 0; block.number < blocks; block.number++) {
+  std::vector<unsigned> order(blocks);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  for (unsigned number : order) {
+    block.number = number;
     std::string wrong = run_block(random);
     if (!wrong.empty()) return wrong;
   }
@@ -253,6 +257,9 @@ void sim_barrier(int32_t) { simulator::wait(simulator::State::kAtBarrier); }
 void sim_warp_barrier(int32_t) { simulator::wait(simulator::State::kAtWarpBarrier); }
 int32_t sim_shuffle_down(int32_t, int32_t value, int32_t lanes, int32_t) {
   return simulator::shuffled(value, block.current % simulator::kWarp + lanes);
+}
+int32_t sim_shuffle_exchange(int32_t, int32_t value, int32_t lanes, int32_t) {
+  return simulator::shuffled(value, (block.current % simulator::kWarp) ^ lanes);
 }
 int32_t sim_shuffle_index(int32_t, int32_t value, int32_t lane, int32_t) { return simulator::shuffled(value, lane); }
 void sim_load_matrix(int32_t kind, const uint64_t *given, uint32_t *taken) {

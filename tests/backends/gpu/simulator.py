@@ -13,11 +13,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import llvmlite.binding as llvm
+import pytest
 
 from trivium.backends.cpu.target import host
 from trivium.backends.gpu import cuda_library
@@ -36,6 +37,7 @@ INTRINSICS = {
     "barrier.cta.sync.aligned.all": "sim_barrier",
     "bar.warp.sync": "sim_warp_barrier",
     "shfl.sync.down.i32": "sim_shuffle_down",
+    "shfl.sync.bfly.i32": "sim_shuffle_exchange",
     "shfl.sync.idx.i32": "sim_shuffle_index",
 }
 """The simulator's functions, with the same operands."""
@@ -82,6 +84,12 @@ def compiler() -> str | None:
     return shutil.which(os.environ.get("CXX", "g++"))
 
 
+needs_simulator = pytest.mark.skipif(compiler() is None, reason="no compiler of C++ builds the simulator")
+
+LeaveOut = Callable[[int], Iterator[int]]
+"""The fixture `leave_out_barrier`."""
+
+
 @functools.cache
 def built() -> Path:
     """Returns the library that stands for the driver's, which is built when its sources have changed."""
@@ -105,6 +113,7 @@ def fake() -> ctypes.CDLL:
     library = ctypes.CDLL(str(built()))
     library.fake_reset.argtypes = ctypes.c_long, ctypes.c_int
     library.fake_fail.argtypes = ctypes.c_char_p, ctypes.c_int
+    library.fake_elsewhere.argtypes = (ctypes.c_bool,)
     library.fake_seed.argtypes = (ctypes.c_uint64,)
     library.fake_calls.restype = library.fake_live.restype = ctypes.c_long
     library.fake_log.restype = library.fake_wrong.restype = ctypes.c_char_p

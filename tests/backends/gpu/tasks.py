@@ -18,7 +18,7 @@ from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
 from tests.compiler.test_conformance import checked_programs
 from tests.ir import checks
 from tests.random_programs.arrays import arguments_of
-from tests.random_programs.programs import random_program
+from tests.random_programs.programs import program_of_neighbours, random_program
 from tests.random_programs.tracked import Unstable, difference
 from tests.random_programs.tracking import Tracker
 from trivium.backends import client
@@ -28,6 +28,7 @@ from trivium.backends.gpu.nvptx import Nvptx, target
 from trivium.compiler import pipeline
 from trivium.compiler.lower import lower
 from trivium.ir.errors import ExecutionError
+from trivium.ir.func import Module
 
 DEVICE = os.environ.get("TRIVIUM_TEST_DEVICE", "opencl:0")
 """A device, or `simulator`: NVIDIA's driver and GPU, as `simulator.py` stands for them."""
@@ -59,27 +60,56 @@ def record(number: int) -> str:
     return ""
 
 
+MOST_REGISTERS = 128
+"""Of 65536 registers, each thread of two blocks of 256 has as many."""
+
+PROPERTIES = re.compile(
+    r"Function properties for (\w+)\s+\d+ bytes stack frame, (\d+) bytes spill stores[^\n]*\n"
+    r"ptxas info +: Used (\d+) registers(?:[^\n]*?(\d+) bytes smem)?"
+)
+"""What ptxas says of a kernel: its name, the bytes that it spills, its registers, and its shared memory."""
+
+
 def ptx(item: tuple[str, int]) -> str:
-    """Assembles the kernels of a record for an architecture of NVIDIA's, which must not spill registers."""
+    """Assembles the kernels of a record for an architecture of NVIDIA's. Returns a line for each: registers, bytes that
+    are spilled, bytes of shared memory, and its name."""
     architecture, number = item
     os.environ["TRIVIUM_CACHE"] = "0"
     dialect, facts = Nvptx(), target(architecture)
     emitted = emit_program(lowered(COMPILED[number], facts), dialect, facts)
-    if not emitted.launches:
+    if not emitted.work:
         return ""
     code = assembler().compile(emitted.text, dialect.assembling(facts))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "program.ptx"
         file.write_bytes(code)
         command = ["ptxas", f"-arch={architecture}", "-v", str(file), "-o", f"{file}.cubin"]
-        told = subprocess.run(command, capture_output=True, text=True, check=False).stderr
-    spills = re.findall(r"(\d+) bytes spill stores", told)
-    return "" if set(spills) == {"0"} else f"{COMPILED[number]}: {told[:600]}"
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    kernels = [
+        f"{registers} {spilled} {shared or 0} {COMPILED[number]} {name}"
+        for name, spilled, registers, shared in PROPERTIES.findall(told)
+    ]
+    assert kernels, f"ptxas says nothing that is understood: {told[:300]}"
+    return "\n".join(kernels)
+
+
+def beyond_budget(kernels: str) -> list[str]:
+    """Returns those of the lines that `ptx` returns whose kernels spill, or take too many registers."""
+    figures = ((line, *map(int, line.split(" ", 2)[:2])) for line in kernels.splitlines())
+    return [line for line, registers, spilled in figures if spilled or registers > MOST_REGISTERS]
 
 
 def program(seed: int) -> str:
     """Compares the random program of a seed with the interpreter."""
-    module = random_program(seed)
+    return _judged(random_program(seed), seed)
+
+
+def neighbours(seed: int) -> str:
+    """The same for a program whose kernels can share launches."""
+    return _judged(program_of_neighbours(seed), seed)
+
+
+def _judged(module: Module, seed: int) -> str:
     arguments = arguments_of(module.main)
     try:
         expected = Tracker().main(module, arguments)

@@ -59,7 +59,7 @@ def test_equal_kernels_share_a_function() -> None:
     x, y = Array("x", "f32", (5,), Input(0)), Array("y", "f32", (5,), Output(0))
     launches = [Launch(elementwise("negate", ["f32"], "f32", 5), (x, y)) for _ in range(2)]
     emitted = emit_program(Program("twice", [x], [y], list(launches)), SpirV(), target())
-    assert emitted.launches[launches[0]] == emitted.launches[launches[1]]
+    assert emitted.work[launches[0]] == emitted.work[launches[1]]
     assert emitted.text.count("define spir_kernel") == 1
 
 

@@ -3,36 +3,27 @@ dilation, what is fused on the way in and out, and barriers."""
 
 from __future__ import annotations
 
-import itertools
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import trivium
-from tests.backends.gpu import simulator
+from tests.backends.gpu.simulator import LeaveOut, needs_simulator
 from trivium.backends.gpu import assembly, nvptx, tiles
+from trivium.backends.gpu.assembler import Assembler
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
+from trivium.backends.gpu.dialect import Assembling
 from trivium.backends.gpu.nvptx import Nvptx
-from trivium.backends.llvm.code import Code
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
 from trivium.ir.types import TensorType
-
-needs_simulator = pytest.mark.skipif(simulator.compiler() is None, reason="no compiler of C++ builds the simulator")
-
-
-@pytest.fixture(params=["opencl", pytest.param("simulator", marks=needs_simulator)])
-def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> GpuClient:
-    monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    if request.param == "opencl":
-        return request.getfixturevalue("device")
-    return GpuClient(request.getfixturevalue("simulated_device"), 0)
 
 
 @pytest.fixture(params=[32, 64])
@@ -73,7 +64,7 @@ def compare(client: GpuClient, module: Module, tile: int) -> None:
 
 @pytest.mark.parametrize(("rows", "columns", "depth"), [(40, 33, 4000), (16, 64, 5000), (130, 20, 2051)])
 def test_blocks_share_long_sums(client: GpuClient, rows: int, columns: int, depth: int) -> None:
-    """Always in the same way: a later launch adds up what each has summed, in order, and runs the epilogue."""
+    """Always in the same way: the last block adds up what each has summed, in order, and runs the epilogue."""
     module = product(rows, columns, depth)
     given, executable = arrays(module), client.compile(module)
     assert re.search(rf"reduction {depth} grid\(0\)=\d+", executable.artifact.texts["schedules"])  # type: ignore[attr-defined]
@@ -134,26 +125,64 @@ def test_convolutions(client: GpuClient, tile: int, window: str, size: str) -> N
 
 
 @needs_simulator
-def test_every_barrier_is_needed(tile: int, simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_barrier_is_needed(
+    tile: int, simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch, leave_out_barrier: LeaveOut
+) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    barrier, module = Nvptx.barrier, product(64, 64, 48)
+    module = product(64, 64, 48)
     given, client = arrays(module), GpuClient(simulated_device, 0)
     (expected,) = evaluate(module, *given)
 
     def correct(left_out: int) -> tuple[bool, int]:
-        places = itertools.count()
-
-        def emit(self: Nvptx, code: Code) -> None:
-            if next(places) != left_out:
-                barrier(self, code)
-
-        monkeypatch.setattr(Nvptx, "barrier", emit)
+        places = leave_out_barrier(left_out)
         (result,) = client.compile(module).execute(*given)
         return np.allclose(result, expected, rtol=2e-5, atol=2e-5), next(places)
 
     assert correct(-1) == (True, 2)
     assert not correct(0)[0]
     assert not correct(1)[0]
+
+
+COUNTING = {
+    r"atomicrmw add (.*), i32 1 monotonic": r"atomicrmw add \1, i32 2 monotonic",
+    r"  store i32 0, ptr addrspace\(1\) .*\n": "",
+}
+"""How a block says that it is done, and what makes the next launch count from zero; and what would be wrong there."""
+
+
+@needs_simulator
+@pytest.mark.parametrize("part", [None, *COUNTING])
+def test_blocks_are_counted(part: str | None, simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    assemble: Callable[[Assembler, str, Assembling], bytes] = Assembler.compile
+
+    def compile_(self: Assembler, text: str, how: Assembling) -> bytes:
+        if part is not None:
+            text, count = re.subn(part, COUNTING[part], text)
+            assert count == 1
+        return assemble(self, text, how)
+
+    monkeypatch.setattr(Assembler, "compile", compile_)
+    module = product(64, 64, 4000)
+    given, executable = arrays(module), GpuClient(simulated_device, 0).compile(module)
+    (expected,) = evaluate(module, *given)
+    results = [executable.execute(*given)[0] for _ in range(3)]
+    assert all(np.allclose(result, expected, rtol=2e-5, atol=2e-5) for result in results) == (part is None)
+
+
+@needs_simulator
+def test_all_threads_learn_whether_their_block_is_the_last(
+    simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch, leave_out_barrier: LeaveOut
+) -> None:
+    """The barrier before a block is counted keeps other blocks from reading too early; blocks that run at the same time
+    are not simulated."""
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    places = leave_out_barrier(3)
+    module = product(64, 64, 4000)
+    given, executable = arrays(module), GpuClient(simulated_device, 0).compile(module)
+    assert next(places) == 4
+    (expected,), (result,) = evaluate(module, *given), executable.execute(*given)
+    assert not np.allclose(result, expected, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is part of CUDA, which is not installed")

@@ -12,7 +12,9 @@ from trivium.backends.gpu.opencl import OpenCl
 
 
 @pytest.mark.parametrize("kind", [Cuda, OpenCl])
-@pytest.mark.parametrize("word", ["allocate", "load", "launch", "upload", "download", "copy", "repeat", "event"])
+@pytest.mark.parametrize(
+    "word", ["allocate", "load", "launch", "upload", "download", "copy", "repeat", "event", "guest"]
+)
 def test_drivers_take_the_same_operands(kind: type, word: str) -> None:
     expected, has = (inspect.signature(getattr(owner, word)).parameters for owner in (Driver, kind))
     assert list(has) == list(expected)

@@ -12,8 +12,12 @@ import pytest
 
 from tests.backends.gpu import tasks
 from tests.backends.gpu.test_contraction import product
+from tests.backends.gpu.test_cuda import two_launches
+from tests.backends.gpu.test_tensor_attention import TYPES
+from tests.backends.gpu.test_tensor_attention import arguments as attention_arguments
 from tests.backends.gpu.test_updates import ADD, arguments, scatter
 from tests.backends.gpu.workers import Task, outcomes
+from tests.compiler.attention import Case
 from tests.compiler.lowering.coverage import COMPILED
 from tests.compiler.lowering.test_scans import integers, running
 from tests.compiler.lowering.test_sorting import TOTAL, sorted_pairs
@@ -94,3 +98,53 @@ def test_running_sums_and_sorts(cuda: GpuClient) -> None:
     order = np.argsort(-values, kind="stable")
     np.testing.assert_array_equal(results[0], -values[order])
     np.testing.assert_array_equal(results[1], order)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("mask", ["", "causal", "added", "bool"])
+@pytest.mark.parametrize("width", [64, 128])
+def test_attention(cuda: GpuClient, dtype: str, mask: str, width: int) -> None:
+    case = Case(batch=2, queries=200, keys=333, depth=width, features=width, mask=mask, safe=True)
+    given = attention_arguments(case, dtype)
+    executable = cuda.compile(case.narrow(dtype))
+    assert "matrix" in executable.artifact.texts["schedules"]  # type: ignore[attr-defined]
+    # Matrix instructions round what they add up.
+    np.testing.assert_allclose(executable.execute(*given)[0], case.expected(*given), rtol=2e-5, atol=2e-5)
+
+
+def test_fences_between_blocks_that_share_a_tile(cuda: GpuClient) -> None:
+    """The last block adds up what others have left in memory just before; a missing fence shows now and then."""
+    module, generator = product(64, 64, 65_536), np.random.default_rng(0)
+    kinds = [argument.type for argument in module.main.body.arguments]
+    given = [generator.integers(-3, 4, kind.static_shape).astype(kind.dtype) for kind in kinds]  # type: ignore[union-attr]
+    executable, expected = cuda.compile(module), evaluate(module, *given)[0]
+    for _ in range(200):
+        np.testing.assert_array_equal(executable.execute(*given)[0], expected)
+
+
+def test_graphs_see_what_memory_holds_now(cuda: GpuClient) -> None:
+    executable = cuda.load_program(two_launches())
+    for turn in range(50):
+        values = np.arange(300, dtype=np.float32) + turn
+        np.testing.assert_array_equal(executable.execute(values)[0], values)
+    graphs = [graph for graph in executable._recordings.values() if graph is not None]
+    assert graphs
+
+
+def test_pytorch_s_streams(cuda: GpuClient) -> None:
+    """Two streams use one program, whose temporaries they share, behind work of PyTorch's own that takes long."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    compiled = torch.compile(lambda x: (x @ x).softmax(1).cumsum(0), backend="trivium", fullgraph=True)
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    results, expected = [], []
+    for turn in range(40):
+        with torch.cuda.stream(streams[turn % 2]):
+            x = torch.randn(300, 300, device="cuda")
+            for _ in range(20):
+                x = (x @ x).tanh()
+            results.append(compiled(x))
+            expected.append((x @ x).softmax(1).cumsum(0))
+    torch.cuda.synchronize()
+    assert max(float((a - b).abs().max()) for a, b in zip(results, expected, strict=True)) < 1e-3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trivium.backends.gpu import plan as plans
-from trivium.backends.gpu.plan import Call, Copy, Launched, Switch, While, from_bytes, plan_of, to_bytes, walk
+from trivium.backends.gpu.plan import Call, Copy, Launched, Switch, While, Work, from_bytes, plan_of, to_bytes, walk
 from trivium.compiler.collectives import AllGather
 from trivium.compiler.kernel import KernelBuilder
 from trivium.compiler.program import (
@@ -51,13 +51,13 @@ def program() -> tuple[Program, Launch]:
 
 def test_a_plan_survives_being_written() -> None:
     whole, launch = program()
-    plan = plan_of(whole, {launch: [Launched("k0", 2, 64)]}, 256)
+    plan = plan_of(whole, {launch: Work((Launched("k0", 2, 64),), launch.arguments)}, 128, 256)
     assert from_bytes(to_bytes(plan, b"binary")) == (plan, b"binary")
 
 
 def test_values_and_steps() -> None:
     whole, launch = program()
-    plan = plan_of(whole, {launch: [Launched("k0", 2, 64)]}, 256)
+    plan = plan_of(whole, {launch: Work((Launched("k0", 2, 64),), launch.arguments)}, 128, 256)
     assert [(value.storage, value.number) for value in plan.values] == [
         ("input", 0),
         ("output", 0),
@@ -76,4 +76,4 @@ def test_values_and_steps() -> None:
 def test_devices_that_exchange_values_are_refused() -> None:
     step = Collective(AllGather(0), ((0, 1),), X, Y)
     with pytest.raises(CompileError, match="all_gather: a program on a GPU runs on one device"):
-        plan_of(Program("main", [X], [Y], [step]), {}, 0)
+        plan_of(Program("main", [X], [Y], [step]), {}, 0, 0)

@@ -15,7 +15,7 @@ from tests.backends.gpu.workers import ENDED, Task, outcomes
 from tests.compiler.lowering.coverage import COMPILED
 from tests.compiler.test_conformance import TRUE_TRANSFORMS, WRONG
 
-RECORDS, PROGRAMS, VECTORS = 90, 40, 40
+RECORDS, PROGRAMS, NEIGHBOURS, VECTORS = 90, 40, 6, 40
 
 
 def wrong(task: Task, items: Sequence[Any]) -> list[str]:
@@ -33,6 +33,7 @@ def test_records() -> None:
 @pytest.mark.usefixtures("device")
 def test_random_programs() -> None:
     assert not wrong(tasks.program, range(7000, 7000 + PROGRAMS))
+    assert not wrong(tasks.neighbours, range(NEIGHBOURS))
 
 
 @pytest.mark.usefixtures("device")

@@ -3,7 +3,6 @@ barrier must be there."""
 
 from __future__ import annotations
 
-import itertools
 import re
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.backends.gpu import simulator
+from tests.backends.gpu.simulator import LeaveOut, needs_simulator
 from tests.compiler.lowering.test_orders import Less, hard, plain, sorted_by, total, two_keys
 from tests.compiler.lowering.test_scans import integers, running
 from tests.compiler.lowering.test_sorting import TOTAL, sorted_pairs
@@ -20,22 +20,11 @@ from trivium.backends.gpu import assembly, nvptx
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
 from trivium.backends.gpu.nvptx import Nvptx
-from trivium.backends.llvm.code import Code
 from trivium.backends.pjrt import LoadedExecutable
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.ir import ops
 from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
-
-needs_simulator = pytest.mark.skipif(simulator.compiler() is None, reason="no compiler of C++ builds the simulator")
-
-
-@pytest.fixture(params=["opencl", pytest.param("simulator", marks=needs_simulator)])
-def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> GpuClient:
-    monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    if request.param == "opencl":
-        return request.getfixturevalue("device")
-    return GpuClient(request.getfixturevalue("simulated_device"), 0)
 
 
 def values(*shape: int) -> np.ndarray:
@@ -81,9 +70,11 @@ def test_sorts_with_nan(client: GpuClient, less: Less) -> None:
 
 @needs_simulator
 @pytest.mark.parametrize("name", ["sum", "sums of tiles", "sort", "sort of tiles"])
-def test_every_barrier_is_needed(name: str, simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_barrier_is_needed(
+    name: str, simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch, leave_out_barrier: LeaveOut
+) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    barrier, client = Nvptx.barrier, GpuClient(simulated_device, 0)
+    client = GpuClient(simulated_device, 0)
     argument = integers(1500) if name == "sum" else integers(4000) if name == "sums of tiles" else values(1100)
     if name == "sort of tiles":
         argument = values(2500)
@@ -91,13 +82,7 @@ def test_every_barrier_is_needed(name: str, simulated_device: Cuda, monkeypatch:
     expected = evaluate(module, argument) if name.startswith("sort") else [argument.cumsum(dtype=np.int32)]
 
     def correct(left_out: int) -> tuple[bool, int]:
-        places = itertools.count()
-
-        def emit(self: Nvptx, code: Code) -> None:
-            if next(places) != left_out:
-                barrier(self, code)
-
-        monkeypatch.setattr(Nvptx, "barrier", emit)
+        places = leave_out_barrier(left_out)
         executable = client.compile(module)
         return all(right_with(executable, seed) for seed in range(3)), next(places)
 

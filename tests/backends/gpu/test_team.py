@@ -3,32 +3,19 @@ they wait for each other, so that a barrier that is left out makes a result wron
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from tests.backends.gpu import simulator
+from tests.backends.gpu.simulator import LeaveOut, needs_simulator
 from tests.backends.harness import program_of
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
-from trivium.backends.gpu.nvptx import Nvptx
-from trivium.backends.llvm.code import Code
 from trivium.compiler.kernel import Kernel, KernelBuilder, numpy_dtype
-
-needs_simulator = pytest.mark.skipif(simulator.compiler() is None, reason="no compiler of C++ builds the simulator")
 
 EXTENTS = 64, 900, 3000, 40_000
 """Rows of one warp, of several, of the largest block, and of several blocks."""
-
-
-@pytest.fixture(params=["opencl", pytest.param("simulator", marks=needs_simulator)])
-def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> GpuClient:
-    monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    if request.param == "opencl":
-        return request.getfixturevalue("device")
-    return GpuClient(request.getfixturevalue("simulated_device"), 0)
 
 
 def run(client: GpuClient, kernel: Kernel, *arguments: np.ndarray) -> Sequence[np.ndarray]:
@@ -127,21 +114,16 @@ def test_loops_of_several_dimensions(client: GpuClient) -> None:
 
 @needs_simulator
 @pytest.mark.parametrize("extent", EXTENTS[:3])
-def test_every_barrier_is_needed(extent: int, simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_barrier_is_needed(
+    extent: int, simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch, leave_out_barrier: LeaveOut
+) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    barrier = Nvptx.barrier
     client = GpuClient(simulated_device, 0)
     a = np.random.default_rng(1).standard_normal((3, extent)).astype(np.float32)
 
     def correct(left_out: int) -> tuple[bool, int]:
         """Whether the result is right without one of the barriers, and how many there are."""
-        places = itertools.count()
-
-        def emit(self: Nvptx, code: Code) -> None:
-            if next(places) != left_out:
-                barrier(self, code)
-
-        monkeypatch.setattr(Nvptx, "barrier", emit)
+        places = leave_out_barrier(left_out)
         (result,) = run(client, softmax(extent), a)
         return np.allclose(result, expected_softmax(a), rtol=3e-6), next(places)
 

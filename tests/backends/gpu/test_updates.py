@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import trivium
-from tests.backends.gpu import simulator
+from tests.backends.gpu.simulator import needs_simulator
 from trivium.backends.gpu import emit, nvptx
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
@@ -21,17 +21,7 @@ from trivium.compiler.stages import Stages
 from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
 
-needs_simulator = pytest.mark.skipif(simulator.compiler() is None, reason="no compiler of C++ builds the simulator")
-
 ANY_ORDER = CompileOptions(deterministic=False)
-
-
-@pytest.fixture(params=["opencl", pytest.param("simulator", marks=needs_simulator)])
-def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> GpuClient:
-    monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    if request.param == "opencl":
-        return request.getfixturevalue("device")
-    return GpuClient(request.getfixturevalue("simulated_device"), 0)
 
 
 def scatter(dtype: str, body: str, places: int, elements: int, window: int = 1) -> Module:

@@ -1,0 +1,123 @@
+"""Emits the launches that several kernels share: a function for each kernel that does the work of one block, and one
+kernel whose blocks call them, each its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import llvmlite.ir as ll
+
+from trivium.backends.gpu.dialect import Body, Dialect
+from trivium.backends.gpu.plan import Launched
+from trivium.backends.gpu.target import GpuTarget
+from trivium.backends.llvm.code import I8, I32, I64, Code
+from trivium.backends.llvm.workspace import ALIGNMENT
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """The functions of one kernel, one for each launch that it takes, with the blocks of each, and the bytes of
+    workspace and the counters that they need."""
+
+    launches: tuple[tuple[Body, int], ...]
+    workspace: int
+    counters: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Equal kernels of a launch: for each one, the numbers of its arguments among those of the launch."""
+
+    bodies: Bodies
+    arguments: tuple[tuple[int, ...], ...]
+
+
+def emit_shared(
+    module: ll.Module,
+    name: str,
+    groups: Sequence[Group],
+    pointers: int,
+    threads: int,
+    dialect: Dialect,
+    target: GpuTarget,
+) -> tuple[tuple[Launched, ...], int, int]:
+    """Defines the kernels of a launch that groups share, with `pointers` arguments, the workspace and the counters: two
+    if one of the groups takes two. Returns them, the bytes of workspace, and the number of counters."""
+    sizes = [-(-group.bodies.workspace // ALIGNMENT) * ALIGNMENT for group in groups]
+    rooms, size = _rooms(groups, sizes)
+    places, counters = _rooms(groups, [4 * group.bodies.counters for group in groups])
+    launched = []
+    for number in range(max(len(group.bodies.launches) for group in groups)):
+        function = dialect.define(module, f"{name}_{number}", pointers + 2, threads)
+        builder = ll.IRBuilder(function.append_basic_block("entry"))
+        launch = _Launch(Code(builder, target), dialect, function, number)
+        for group, *memories in zip(groups, rooms, places, strict=True):
+            if len(group.bodies.launches) > number:
+                launch.group(group, memories)
+        launch.end()
+        launched.append(Launched(function.name, launch.blocks, threads))
+    return tuple(launched), size, counters // 4
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Where a group has memory: from the byte `begin` on, `each` bytes for each member."""
+
+    begin: int
+    each: int
+
+
+def _rooms(groups: Sequence[Group], sizes: Sequence[int]) -> tuple[list[_Room], int]:
+    """Returns rooms that do not overlap, with these sizes for each member of the groups, and the bytes of all."""
+    rooms, end = [], 0
+    for group, each in zip(groups, sizes, strict=True):
+        rooms.append(_Room(end, each))
+        end += each * len(group.arguments)
+    return rooms, end
+
+
+class _Launch:
+    """A kernel under construction. `blocks`: those of the groups so far."""
+
+    def __init__(self, code: Code, dialect: Dialect, function: ll.Function, number: int):
+        self._code, self._builder, self._function = code, code.builder, function
+        self._dialect, self._number = dialect, number
+        self._block = dialect.block(code)
+        self._memory = dialect.shared(code, 1)
+        self._shared = 1
+        self.blocks = 0
+
+    def group(self, group: Group, rooms: Sequence[_Room]) -> None:
+        """Emits the work of the blocks that are a group's, with `rooms` in the workspace and among the counters."""
+        body, blocks = group.bodies.launches[self._number]
+        count, builder = len(group.arguments), self._builder
+        own = builder.sub(self._block, I32(self.blocks))
+        with builder.if_then(builder.icmp_unsigned("<", own, I32(blocks * count))):
+            member = builder.udiv(own, I32(blocks)) if count > 1 else I32(0)
+            block = builder.urem(own, I32(blocks)) if count > 1 else own
+            chosen = [self._chosen(numbers, member) for numbers in zip(*group.arguments, strict=True)]
+            chosen += [self._own(*pair, member) for pair in zip(self._function.args[-2:], rooms, strict=True)]
+            builder.call(body, [*chosen, block, self._memory], cconv=body.calling_convention or None)
+        self._shared = max(self._shared, body.nbytes)
+        self.blocks += blocks * count
+
+    def _own(self, memory: ll.Value, room: _Room, member: ll.Value) -> ll.Value:
+        """Returns the memory of a member of a group."""
+        builder = self._builder
+        offset = builder.add(builder.mul(builder.zext(member, I64), I64(room.each)), I64(room.begin))
+        return builder.gep(memory, [offset], source_etype=I8)
+
+    def end(self) -> None:
+        """Ends the kernel. Its blocks have as much memory of their own as any of the functions needs."""
+        self._dialect.resize(self._memory, self._shared)
+        self._builder.ret_void()
+
+    def _chosen(self, numbers: Sequence[int], member: ll.Value) -> ll.Value:
+        """Returns the argument of the member that the block belongs to."""
+        pointers, builder = [self._function.args[number] for number in numbers], self._builder
+        chosen = pointers[0]
+        for position, pointer in enumerate(pointers):
+            if pointer is not pointers[0]:
+                chosen = builder.select(builder.icmp_unsigned("==", member, I32(position)), pointer, chosen)
+        return chosen

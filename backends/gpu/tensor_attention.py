@@ -1,0 +1,248 @@
+"""Attention of bf16 and f16 by matrix instructions. Each warp of a block has 16 queries, whose scores, weights and sums
+of weighted values stay in the registers of its threads. Keys and values go through shared memory, in tiles: while
+scores are computed, values are on the way, and the other way round. A warp's scores are in the places that the second
+product wants of its factor, once neighbours are joined to words.
+
+Weights are f32, and so are their products with the values in the program. A weight is therefore a sum of numbers of the
+values' type (`TERMS`), each of which is multiplied: with two of them, the error is 2^-17 of it or less."""
+
+from __future__ import annotations
+
+import math
+
+import llvmlite.ir as ll
+
+from trivium.backends.gpu.attention import NOTHING, weight_block
+from trivium.backends.gpu.contracted import Indices, MakeEmitter
+from trivium.backends.gpu.dialect import WARP, Dialect
+from trivium.backends.gpu.target import GpuTarget
+from trivium.backends.gpu.tensor import BYTES, TensorContraction, TensorOperand
+from trivium.backends.gpu.tiles import TENSOR_QUERIES, TENSOR_THREADS, attention_instruction, scale_of
+from trivium.backends.llvm.code import F32, I1, I16, I32, Code
+from trivium.backends.llvm.loops import counted
+from trivium.backends.llvm.narrow import rounded, widened
+from trivium.backends.llvm.numbers import i64
+from trivium.compiler.kernel.attention import Attention
+from trivium.compiler.kernel.contraction import Contraction
+from trivium.compiler.kernel.structure import Store
+
+KEYS = 32
+"""The keys of a tile: for more of them, a thread has no registers beside its sums."""
+
+STEP = BYTES // 2
+"""The depth of an instruction."""
+
+TERMS = {"f16": 2, "bf16": 3}
+"""How many numbers of a type add up to a weight. Results that are stored as bf16 have no use for the third one."""
+
+KEPT = {"f16": 0xFFFFE000, "bf16": 0xFFFF0000}
+"""The bits of an f32 that a type can hold."""
+
+LEAST = {"f16": 0.0, "bf16": 2.0**-126}
+"""No term of a weight is less, so that weights of infinite values are not zero; f16 has no numbers that are small
+enough for it."""
+
+
+class TensorAttention:
+    """Emits one block's tile of queries, for one thread."""
+
+    def __init__(self, mark: Attention, code: Code, dialect: Dialect, tile: int, emitter: MakeEmitter) -> None:
+        assert isinstance(code.target, GpuTarget), "code for a GPU"
+        assert tile == TENSOR_QUERIES, "each warp has 16 queries"
+        found = attention_instruction(mark, code.target)
+        assert found is not None, "the schedule has found an instruction"
+        self._mark, self._code, self._builder, self._dialect = mark, code, code.builder, dialect
+        self._instruction, self._dtype = found, found.operands
+        thread = dialect.thread(code)
+        self._lane = code.builder.urem(thread, I32(WARP))
+        self._first_row = code.builder.mul(code.builder.udiv(thread, I32(WARP)), I32(16))
+        # Half a line of shared memory is the depth of an instruction.
+        self._depth = -(-math.prod(mark.scores.extents("k")) // STEP)
+        self._features = -(-math.prod(mark.values.extents("n")) // 16) * 16
+        width = max(32, 1 << (self._features - 1).bit_length())
+        deep = -(-self._depth // 2)
+
+        def product(mark: Contraction, size: int, stages: int) -> TensorContraction:
+            facts = {"instruction": found, "threads": TENSOR_THREADS, "stages": stages, "sides": 1}
+            return TensorContraction(mark, code, dialect, thread, size, emitter, **facts)
+
+        self._queries = product(mark.scores, TENSOR_QUERIES, deep)
+        self._scores = product(mark.scores, KEYS, deep)
+        self._values = product(mark.values, width, KEYS // (2 * STEP))
+        self._values.span = KEYS
+        scales = (scale_of(prologue) for prologue in (mark.scores.lhs_prologue, mark.scores.rhs_prologue))
+        self._scale = math.prod(scale or 1.0 for scale in scales)
+        stored = {one.buffer.dtype for one in mark.values.epilogue.instructions if isinstance(one, Store)}
+        self._terms = 1 if code.flags else 2 if stored == {"bf16"} else TERMS[self._dtype]
+
+    def emit(self, block: ll.Value) -> None:
+        """Emits the tile that has the number `block`."""
+        scores, values, dialect, code = self._scores, self._values, self._dialect, self._code
+        # Otherwise NVIDIA's assembler makes room for more blocks, and spills.
+        dialect.resident(code, 2)
+        tiles = I32(-(-scores.extent("m") // TENSOR_QUERIES))
+        row = self._builder.mul(self._builder.urem(block, tiles), I32(TENSOR_QUERIES))
+        batch = scores.indices("batch", self._builder.udiv(block, tiles))
+        queries = self._queries.operand(scores.mark.lhs, None, "m", row, 0)
+        added = values.operand(values.mark.rhs, None, "n", I32(0), 0)
+        self._copy(self._queries, queries, batch, I32(0))
+        self._copy(scores, self._keys(I32(0)), batch, I32(0))
+        dialect.commit(code)
+        zeros = [F32(0.0)] * (self._features // 2)
+        state = [NOTHING, NOTHING, F32(0.0), F32(0.0), *zeros]
+        with counted(code, 0, scores.extent("n"), KEYS, state) as piece:
+            first = self._builder.trunc(i64(piece.index), I32)
+            dialect.wait(code, 0)
+            dialect.barrier(code)
+            self._copy(values, added, batch, first)
+            dialect.commit(code)
+            found = self._found(queries, self._keys(first), row, first, batch)
+            dialect.wait(code, 0)
+            dialect.barrier(code)
+            following = scores.plus(first, KEYS)
+            with self._builder.if_then(self._builder.icmp_unsigned("<", following, I32(scores.extent("n")))):
+                self._copy(scores, self._keys(following), batch, I32(0))
+            dialect.commit(code)
+            piece.next = self._added(added, found, piece.carried)
+        self._finish(piece.carried[2:4], piece.carried[4:], row, batch)
+
+    def _keys(self, first: ll.Value) -> TensorOperand:
+        return self._scores.operand(self._mark.scores.rhs, None, "n", first, 0)
+
+    def _copy(self, to: TensorContraction, operand: TensorOperand, batch: Indices, begin: ll.Value) -> None:
+        """Begins to copy all pieces of an operand, from iteration `begin` of the depth on."""
+        for stage in range(to.stages):
+            to.copy(operand, to.plus(begin, stage * to.depth), I32(stage), batch)
+
+    # Scores
+
+    def _found(
+        self, queries: TensorOperand, keys: TensorOperand, row: ll.Value, first: ll.Value, batch: Indices
+    ) -> list[ll.Value]:
+        """Returns this thread's scores of a tile of keys: for each 8 of them, two of one row and two of another."""
+        sums = [F32(0.0)] * (KEYS // 2)
+        for number in range(self._depth):
+            stage, step = divmod(number, 2)
+            words = self._queries.fragment(queries, I32(stage), self._first_row, step)
+            sums = self._multiplied(self._scores, keys, I32(stage), step, [words], sums)
+        return [self._score(total, number, row, first, batch) for number, total in enumerate(sums)]
+
+    def _multiplied(
+        self,
+        product: TensorContraction,
+        operand: TensorOperand,
+        stage: ll.Value,
+        step: int,
+        terms: list[list[ll.Value]],
+        sums: list[ll.Value],
+    ) -> list[ll.Value]:
+        """Returns sums after products of the left factors `terms` with all columns of a right one."""
+        found: list[ll.Value] = []
+        for column in range(0, 2 * len(sums), 16):
+            words = product.fragment(operand, stage, I32(column), step)
+            for half in (words[:2], words[2:]):
+                own = sums[len(found) : len(found) + 4]
+                for term in terms:
+                    own = self._dialect.multiply_add(self._code, self._instruction, term, half, own)
+                found += own
+        return found
+
+    def _row(self, number: int) -> ll.Value:
+        """Returns the row of a sum of that number, in the block's tile."""
+        own = self._code.iadd(self._first_row, self._code.lshr(self._lane, 2))
+        return self._scores.plus(own, 8 * (number // 2 % 2))
+
+    def _column(self, number: int) -> ll.Value:
+        pair = self._code.shl(self._code.both(self._lane, 3), 1)
+        return self._scores.plus(pair, 8 * (number // 4) + number % 2)
+
+    def _score(self, total: ll.Value, number: int, row: ll.Value, first: ll.Value, batch: Indices) -> ll.Value:
+        """Returns the program's score for a sum: -inf beyond the last key."""
+        scores, builder = self._scores, self._builder
+        key = scores.plus(first, self._column(number))
+        loops = {**batch, **scores.indices("m", scores.plus(row, self._row(number))), **scores.indices("n", key)}
+        outer = [loops[loop] for loop in scores.mark.loops if loop.role != "k"]
+        scaled = total if self._scale == 1.0 else builder.fmul(total, F32(self._scale))
+        (score,) = scores.run(scores.mark.epilogue, [scaled, *outer])
+        inside = scores.inside("n", key, KEYS)
+        return score if inside is None else builder.select(inside, score, NOTHING)
+
+    # Weights
+
+    def _added(self, values: TensorOperand, scores: list[ll.Value], state: list[ll.Value]) -> list[ll.Value]:
+        """Returns the state after a tile: for both rows the greatest score, and this thread's share of the sum of
+        weights; then its sums of weighted values."""
+        builder = self._builder
+        greatest, totals, sums = state[:2], state[2:4], state[4:]
+        weights = list(scores)
+        for part in range(2):
+            own = [number for number in range(len(scores)) if number // 2 % 2 == part]
+            found = greatest[part]
+            for number in own:
+                found = self._greater(scores[number], found)
+            for lanes in (1, 2):
+                found = self._greater(self._exchanged(found, lanes), found)
+            # A row of nothing but -inf has no weights.
+            shift = builder.select(builder.fcmp_ordered("==", found, NOTHING), F32(0.0), found)
+            (factor,) = self._scores.run(weight_block(), [greatest[part], shift])
+            greatest[part], totals[part] = found, builder.fmul(totals[part], factor)
+            for number in own:
+                (weights[number],) = self._scores.run(weight_block(), [scores[number], shift])
+                totals[part] = builder.fadd(totals[part], weights[number])
+            sums = [builder.fmul(x, factor) if n // 2 % 2 == part else x for n, x in enumerate(sums)]
+        for number in range(KEYS // STEP):
+            stage, step = divmod(number, 2)
+            terms = self._words(weights[8 * number : 8 * number + 8])
+            sums = self._multiplied(self._values, values, I32(stage), step, terms, sums)
+        return [*greatest, *totals, *sums]
+
+    def _greater(self, one: ll.Value, other: ll.Value) -> ll.Value:
+        return self._builder.select(self._builder.fcmp_ordered(">", one, other), one, other)
+
+    def _exchanged(self, value: ll.Value, lanes: int) -> ll.Value:
+        builder = self._builder
+        return builder.bitcast(self._dialect.exchanged(self._code, builder.bitcast(value, I32), lanes), F32)
+
+    def _words(self, weights: list[ll.Value]) -> list[list[ll.Value]]:
+        """Returns the left factor of an instruction for the weights of two times 8 keys, in terms."""
+        terms: list[list[ll.Value]] = []
+        for number in range(self._terms):
+            pairs = [self._term(weight, number == self._terms - 1) for weight in weights]
+            halves = [held for held, _ in pairs]
+            terms.append([self._joined(*halves[place : place + 2]) for place in range(0, 8, 2)])
+            weights = [rest for _, rest in pairs]
+        return terms
+
+    def _term(self, weight: ll.Value, last: bool) -> tuple[ll.Value, ll.Value]:
+        """Returns a number of the values' type, as its bits, and the rest of a weight."""
+        builder, code, least = self._builder, self._code, LEAST[self._dtype]
+        if last:
+            return rounded(code, weight, self._dtype), weight
+        kept = builder.bitcast(builder.and_(builder.bitcast(weight, I32), I32(KEPT[self._dtype])), F32)
+        held = rounded(code, kept, self._dtype)
+        rest = builder.fsub(weight, widened(code, held, self._dtype))
+        if least:
+            is_small = builder.fcmp_ordered("<", rest, F32(least))
+            is_weight = builder.fcmp_ordered(">", weight, F32(0.0))
+            rest = builder.select(builder.and_(is_small, is_weight), F32(least), rest)
+        return held, rest
+
+    def _joined(self, low: ll.Value, high: ll.Value) -> ll.Value:
+        """Returns the word of two neighbours."""
+        assert low.type == I16, "16 bits of each"
+        return self._builder.or_(self._builder.zext(low, I32), self._code.shl(self._builder.zext(high, I32), 16))
+
+    # Results
+
+    def _finish(self, totals: list[ll.Value], sums: list[ll.Value], first: ll.Value, batch: Indices) -> None:
+        """Runs the program's own computation for each sum whose row and column exist."""
+        builder, scores, values = self._builder, self._scores, self._values
+        for lanes in (1, 2):
+            totals = [builder.fadd(total, self._exchanged(total, lanes)) for total in totals]
+        for number, found in enumerate(sums):
+            row, column = scores.plus(first, self._row(number)), self._column(number)
+            guards = [scores.inside("m", row, TENSOR_QUERIES), values.inside("n", column, 16)]
+            with builder.if_then(values.condition([*filter(None, guards)]) or I1(1)):
+                loops = {**batch, **scores.indices("m", row), **values.indices("n", column)}
+                outer = [loops[loop] for loop in values.mark.loops if loop.role != "k"]
+                values.run(values.mark.epilogue, [found, totals[number // 2 % 2], *outer])

@@ -1,0 +1,123 @@
+"""The program of a graph for one combination of sizes, as a function of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+# What Inductor uses: `torch.empty` takes longer than all the rest of a small run.
+from torch._C._dynamo.guards import _empty_strided_cpu  # pyright: ignore[reportAttributeAccessIssue]
+from torch._prims_common import make_contiguous_strides_for
+
+from trivium.backends.parts import PartedExecutable
+from trivium.executable import Executable
+from trivium.importers.pytorch import ImportedGraph, InputIndex, ResultIndex, SizeIndex, ViewIndex
+from trivium.importers.pytorch.context import Meta, Operand
+from trivium.importers.pytorch.symbols import has_symbols
+from trivium.importers.pytorch.types import DTYPES, resolved, to_array, to_tensor
+from trivium.torch.parameters import Parameters
+
+Described = ResultIndex | SizeIndex | ViewIndex | Operand
+Output = torch.Tensor | Operand
+
+
+class Variant:
+    """The program of a graph for one combination of sizes. Tensors are passed by address. `layouts` maps the indices of
+    results that PyTorch does not expect in row-major order to their strides. `parameters` are part of the program."""
+
+    def __init__(
+        self,
+        imported: ImportedGraph,
+        executable: Executable,
+        layouts: dict[int, tuple[int, ...] | None],
+        parameters: Parameters,
+        kind: str,
+    ):
+        self.parameters = parameters
+        # Where results will have gradients, a view of one would get them, too; outputs without gradients must not.
+        self.detaches = kind == "forward"
+        self.arguments = imported.arguments
+        self.draws = imported.draws
+        self.checks = imported.checks
+        self.loaded = executable.loaded
+        self.execute_at = executable.loaded.execute_at
+        kinds = [entry.type for entry in executable.signature.results]
+        parted = isinstance(executable.loaded, PartedExecutable) or not all(kind.is_static for kind in kinds)
+        shapes = [] if parted else [kind.static_shape for kind in kinds]
+        dtypes = [] if parted else [DTYPES[kind.element_type] for kind in kinds]
+        made = list(zip(shapes, map(make_contiguous_strides_for, shapes), dtypes, strict=True))
+        self.results = None if parted else made
+        views = [output for output in imported.outputs if isinstance(output, ViewIndex)]
+        bases = {
+            view.base.index: layout_of(view.view.base_meta) for view in views if isinstance(view.base, ResultIndex)
+        }
+        self.layouts = {index: strides for index, strides in {**layouts, **bases}.items() if strides is not None}
+        self.seen = {view.base.index for view in views if isinstance(view.base, InputIndex)}
+        self.outputs = imported.outputs
+        numbers = [output.index if isinstance(output, ResultIndex) else -1 for output in self.outputs]
+        self.returns_results = numbers == list(range(len(shapes))) and not self.layouts and not self.checks
+
+    def __call__(self, inputs: list[Any]) -> Sequence[Output]:
+        given = [
+            x if x.is_contiguous() and x.data_ptr() and not x.is_conj() and not x.is_neg() else _plain(x)
+            for x in map(inputs.__getitem__, self.arguments)
+        ]
+        seen = {index: inputs[index] for index in self.seen} if self.seen else {}
+        inputs.clear()
+        if self.draws:
+            given.append(_drawn_state())
+        made = self._executed(given)
+        if self.returns_results:
+            return made
+        for index, verify in self.checks.items():
+            verify(made[index])
+        for index, strides in self.layouts.items():
+            made[index] = _laid_out(made[index], strides)
+        return [self._output(output, made, seen) for output in self.outputs]
+
+    def _executed(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Runs the program. If its extents follow from its data, results have shapes only afterwards."""
+        if self.results is None:
+            return [to_tensor(array) for array in self.loaded.execute(*map(to_array, given))]
+        made = [_empty_strided_cpu(*result) for result in self.results]
+        self.execute_at([tensor.data_ptr() for tensor in (*given, *made)])
+        return made
+
+    def _output(self, output: Described, made: list[torch.Tensor], seen: dict[int, torch.Tensor]) -> Output:
+        """Returns an output of the graph: a result, a view of a result or of an input, or a constant."""
+        if isinstance(output, ViewIndex):
+            place, view = output.base, output.view
+            base = seen[place.index] if isinstance(place, InputIndex) else made[place.index]
+            return view.of(base.detach() if self.detaches and view.meta is not view.base_meta else base)
+        if isinstance(output, SizeIndex):
+            return int(made[output.index])
+        return made[output.index] if isinstance(output, ResultIndex) else output
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor with its elements in row-major order in memory."""
+    return resolved(tensor).contiguous()
+
+
+def _drawn_state() -> torch.Tensor:
+    """Draws a state for the program's generator from PyTorch's: different at each call, reproducible by seed."""
+    return torch.empty(2, dtype=torch.int64, device="cpu").random_()
+
+
+def layout_of(meta: Meta) -> tuple[int, ...] | None:
+    """Returns the strides of an output, or `None` for row-major order."""
+    if not isinstance(meta, torch.Tensor) or has_symbols(meta) or meta.is_contiguous():
+        return None
+    return tuple(int(stride) for stride in meta.stride())
+
+
+def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """Returns `tensor` with the given strides; repeated elements (stride 0) are in memory once."""
+    once = tensor[tuple(slice(None) if stride else slice(1) for stride in strides)]
+    return (
+        torch.empty_strided(once.shape, strides, dtype=tensor.dtype, device=tensor.device)
+        .copy_(once)
+        .expand(tensor.shape)
+    )

@@ -1,0 +1,47 @@
+"""The benchmark of models on a GPU: what it runs and compares, on the CPU."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from click import ClickException
+from click.testing import CliRunner
+from torch import nn
+
+from benchmarks import gpu_models
+
+pytestmark = pytest.mark.torch
+
+
+def small():
+    return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3)), (torch.ones(2, 6),)
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_contenders_are_compared_and_measured(monkeypatch: pytest.MonkeyPatch, trains: bool) -> None:
+    monkeypatch.setitem(gpu_models.MODELS, "small", (small, trains))
+    waited = []
+    times = gpu_models.measured("small", ("trivium", "eager"), "cpu", lambda: waited.append(1), 0.0)
+    assert set(times) == {"trivium", "eager"}
+    assert min(times.values()) > 0
+    assert waited
+
+
+def test_a_wrong_result_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(gpu_models.MODELS, "small", (small, False))
+    monkeypatch.setattr(gpu_models, "difference", lambda found, expected: float("nan"))
+    with pytest.raises(ClickException, match="small: trivium differs by nan of the largest element"):
+        gpu_models.measured("small", ("trivium", "eager"), "cpu", lambda: None, 0.0)
+
+
+def test_differences() -> None:
+    assert gpu_models.difference([torch.tensor([1.0, 2.0])], [torch.tensor([1.0, 4.0])]) == 0.5
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch finds a GPU here")
+def test_without_a_gpu() -> None:
+    told = CliRunner().invoke(gpu_models.main, [])
+    assert told.exit_code == 1
+    assert "PyTorch finds no GPU, so there is nothing to measure" in told.output
