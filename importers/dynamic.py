@@ -275,6 +275,18 @@ class DynamicEmitter(Emitter):
         lists = [self.vector(entries) for entries in (starts, limits, strides)]
         return self.add(ops.RealDynamicSlice(x, *lists, result=x.type.with_shape(known_shape(extents))))
 
+    def window(self, x: Value, dimension: int, start: Extent, length: Extent) -> Value:
+        """Returns `length` slices along a dimension, from `start` on, which may follow from the elements of tensors."""
+        if isinstance(start, int):
+            return self.slice(x, dimension, start, start + length)
+        sizes = self.extents(x)
+        sizes[dimension] = length
+        starts = self.vector([start if d == dimension else 0 for d in range(x.type.rank)])
+        # The sum tells that the size does not depend on the start.
+        limits = self.add(ops.Add(starts, self.vector(sizes)))
+        strides = self.vector([1] * x.type.rank)
+        return self.add(ops.RealDynamicSlice(x, starts, limits, strides, result=x.type.with_shape(known_shape(sizes))))
+
     def pad(
         self,
         x: Value,
@@ -364,9 +376,13 @@ class DynamicEmitter(Emitter):
         made = ops.DynamicGather(x, indices, self.vector(sizes), numbers, result=x.type.with_shape(shape))
         return self.add(made)
 
+    def one_of(self, x: Value, dimension: int) -> Extent:
+        """Returns the extent of one element along a dimension, where there may be none."""
+        return smaller(self, self.extent(x, dimension), 1) if x.type.shape[dimension] is None else 1
+
     def take(self, x: Value, indices: Value, dimension: int = 0) -> Value:
         extents = self.extents(x)
-        extents[dimension] = 1
+        extents[dimension] = self.one_of(x, dimension)
         if numbers_of(extents) is not None:
             return super().take(x, indices, dimension)
         count, batch = x.type.rank, indices.type.rank

@@ -366,9 +366,9 @@ class Emitter(Builder):
 
     def take(self, x: Value, indices: Value, dimension: int = 0) -> Value:
         """Returns slices of `x` along a dimension, at `indices` of any shape, which replaces that dimension. Indices
-        beyond the end are clamped, as in `gather`."""
+        beyond the end are clamped, as in `gather`. Where there is nothing to take, the result is zero."""
         count, batch = x.type.rank, indices.type.rank
-        if 0 in indices.type.shape:  # and `x` may have nothing to take
+        if 0 in indices.type.shape or x.type.shape[dimension] == 0:
             shape = (*x.type.shape[:dimension], *indices.type.shape, *x.type.shape[dimension + 1 :])
             return self.full(shape, 0, x.type.element_type)
         numbers = ops.GatherDimensionNumbers(

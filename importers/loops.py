@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from trivium.importers.context import Context
+from trivium.importers.emit import Emitter
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I32, TensorType
@@ -37,22 +38,24 @@ def scan(
 
     def body(emit: Emit, turn: Value, *carried: Value) -> list[Value]:
         at = emit.minus(emit.scalar(length - 1, I32), turn) if reverse else turn
-        results = step(emit, carried[:count], [_row(emit, x, at) for x in rows])
+        results = step(emit, carried[:count], [row(emit, x, at) for x in rows])
         updated = zip(carried[count:], results[count:], strict=True)
-        written = [_with_row(emit, whole, row, at) for whole, row in updated]
+        written = [with_row(emit, whole, row, at) for whole, row in updated]
         return [emit.plus(turn, emit.scalar(1, I32)), *results[:count], *written]
 
     return ctx.add(ops.While(carried, ctx.region(types, condition), ctx.region(types, body)))[1:]
 
 
-def _row(emit: Context, x: Value, at: Value) -> Value:
+def row(emit: Emitter, x: Value, at: Value) -> Value:
     """`x[at]`"""
+    if not x.type.is_static:
+        return emit.take(x, at)
     shape = x.type.static_shape
-    starts = [at, *(emit.scalar(0, I32) for _ in shape[1:])]
+    starts = [at, *(emit.scalar(0, at.type.element_type) for _ in shape[1:])]
     return emit.reshape(emit.add(ops.DynamicSlice(x, starts, slice_sizes=(1, *shape[1:]))), shape[1:])
 
 
-def _with_row(emit: Context, whole: Value, row: Value, at: Value) -> Value:
+def with_row(emit: Emitter, whole: Value, row: Value, at: Value) -> Value:
     """Returns `whole` with `whole[at] = row`."""
-    starts = [at, *(emit.scalar(0, I32) for _ in row.type.shape)]
+    starts = [at, *(emit.scalar(0, at.type.element_type) for _ in row.type.shape)]
     return emit.add(ops.DynamicUpdateSlice(whole, emit.unsqueeze(row, [0]), starts))

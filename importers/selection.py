@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from trivium.importers.dynamic import DynamicEmitter, Extent, Size, scalar_of
+from trivium.importers.emit import Emitter
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64
@@ -28,7 +29,7 @@ def true_places(emit: DynamicEmitter, mask: Value) -> list[Value]:
     return coordinates(emit, places, shape)
 
 
-def coordinates(emit: DynamicEmitter, places: Value, shape: Sequence[Extent]) -> list[Value]:
+def coordinates(emit: Emitter, places: Value, shape: Sequence[Extent]) -> list[Value]:
     """Returns the index along each dimension of positions in a flattened tensor."""
     found, rest = [], places
     for extent in reversed(shape[1:]):

@@ -10,11 +10,12 @@ from dataclasses import replace
 import numpy as np
 import tensorflow as tf
 
+from trivium.importers.context import evaluate_known
 from trivium.importers.tensorflow.context import Context, Operand, rule
 from trivium.importers.tensorflow.graph import function_graph
 from trivium.importers.tensorflow.lists import Optional, TensorList, parts_of, whole_of
 from trivium.importers.tensorflow.state import Variable, draws, written_inputs
-from trivium.importers.tensorflow.trips import pushes, trip_count
+from trivium.importers.tensorflow.trips import pushes, trip_count, written
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.declare import Op
@@ -40,6 +41,7 @@ def while_loop(ctx: Context, input: list[Operand], *, cond: str, body: str) -> l
     trips, counters = trip_count(condition, step, input)
     growth = {i: pushes(step, step.outputs[i]) for i in changing if isinstance(input[i], TensorList)}
     start = {i: _prepared(input[i], trips, growth.get(i)) for i in changing}
+    start = {i: _lengthened(ctx, x, written(step, i, input, counters)) for i, x in start.items()}
     start |= _tried(ctx, body, input, start)
     variables = list(dict.fromkeys([*_written(ctx, step, input), *_written(ctx, condition, input)]))
     _allocate(ctx, body, input, start, trips, [x for x in variables if isinstance(ctx.state.values[x], TensorList)])
@@ -59,10 +61,11 @@ def while_loop(ctx: Context, input: list[Operand], *, cond: str, body: str) -> l
     test = loop.region(types, run(cond), lambda results: [_truth(ctx, results[0])])
     move = loop.region(types, run(body), lambda results: loop.flat([results[i] for i in changing]))
     _require_same_types(ctx, types, move)
-    ended = loop.unflat(ctx.add(ops.While(inits, cond=test, body=move)))
+    after = loop.unflat(ctx.add(ops.While(inits, cond=test, body=move)))
     results = list(input)
-    for i, operand in zip(changing, ended, strict=True):
-        results[i] = _ended(operand, counters[i], start[i], trips, growth.get(i))
+    for i, operand in zip(changing, after, strict=True):
+        ended = _ended(operand, counters[i], start[i], trips, growth.get(i))
+        results[i] = replace(ended, is_long_enough=False) if isinstance(ended, TensorList) else ended
     return results
 
 
@@ -82,6 +85,13 @@ def _written(ctx: Context, graph: tf.Graph, operands: Sequence[Operand]) -> list
 
 def _prepared(operand: Operand, trips: int | None, growth: int | None) -> Operand:
     return _prepared_list(operand, trips, growth) if isinstance(operand, TensorList) else operand
+
+
+def _lengthened(ctx: Context, operand: Operand, count: int | None) -> Operand:
+    """Returns a list that a loop lengthens by writing, with its elements after the loop."""
+    if count is None or not isinstance(operand, TensorList) or not isinstance(operand.length, int):
+        return operand
+    return replace(operand.resized(ctx, max(count, operand.length)), is_long_enough=True)
 
 
 def _ended(
@@ -172,8 +182,9 @@ def conditional(
     ctx: Context, cond: Operand, input: list[Operand], *, then_branch: str, else_branch: str
 ) -> Sequence[Operand]:
     """If(cond, input...; then_branch, else_branch) -> output..."""
-    if isinstance(cond, np.ndarray):
-        return ctx.inline(then_branch if cond.size and cond.ravel()[0] else else_branch, *input)
+    known = evaluate_known(cond) if isinstance(cond, Value) else cond
+    if isinstance(known, np.ndarray):
+        return ctx.inline(then_branch if known.size and known.ravel()[0] else else_branch, *input)
     pred = _truth(ctx, cond)
 
     def build(regions: list[Region]) -> Op:
@@ -185,8 +196,9 @@ def conditional(
 @rule("Case", "StatelessCase")
 def case(ctx: Context, branch_index: Operand, input: list[Operand], *, branches: tuple[str, ...]) -> Sequence[Operand]:
     """Case(branch_index, input...; branches) -> output..."""
-    if isinstance(branch_index, np.ndarray):
-        index = int(branch_index)
+    known = evaluate_known(branch_index) if isinstance(branch_index, Value) else branch_index
+    if isinstance(known, np.ndarray):
+        index = int(known)
         return ctx.inline(branches[index if 0 <= index < len(branches) else -1], *input)
     return _branches(ctx, list(branches), input, lambda regions: ops.Case(branch_index, regions))
 
@@ -213,8 +225,16 @@ def _branches(
         with ctx.inside(block):
             alike = [_like(ctx, x, shape) for x, shape in zip(returned, shapes, strict=True)]
             ctx.add(ops.Return(loop.flat(alike, state)))
+    _require_same_results(ctx, blocks)
     outcome = ctx.add(build([Region([block]) for block in blocks]))
     return loop.unflat(outcome)
+
+
+def _require_same_results(ctx: Context, blocks: Sequence[Block]) -> None:
+    types = [[x.type for x in block.terminator.operands] for block in blocks]
+    for first, others in zip(types[0], zip(*types[1:], strict=True), strict=True) if len(types) > 1 else ():
+        if any(x != first for x in others):
+            ctx.unsupported("branches", f"results of the types {first} and {others[0]}", "one type")
 
 
 def _merged(ctx: Context, alternatives: Sequence[Operand]) -> Operand:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tensorflow.core.framework.function_pb2 import FunctionDef
 from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.core.framework.types_pb2 import DT_BOOL
+from tensorflow.python.framework import op_def_registry
 
 from trivium.importers.tensorflow.function_defs import (
     SWITCHES,
@@ -40,8 +41,31 @@ def functionalized_conditionals(
         if not ready:
             raise Error(f"the conditionals {', '.join(sorted(names))} contain each other")
         for group in ready:
-            nodes = _replaced(nodes, group, library, types or {})
+            first = _first(nodes, group)
+            shared = {name for choice in group if choice not in first for name in choice.inside}
+            nodes = _replaced(nodes, first, shared, library, types or {})
     return nodes
+
+
+def _first(nodes: Nodes, group: list[_Choice]) -> list[_Choice]:
+    """Returns the results of a group that do not follow from others of it, as gradients of a conditional do. Nodes that
+    these share are computed in both places."""
+    if len(group) == 1:
+        return group
+    names = {choice.merge.name for choice in group}
+    given = [(x, [source.node for branch in x.branches for source in branch.used]) for x in group]
+    first = [choice for choice, used in given if names.isdisjoint(ancestors(nodes, used))]
+    if not first:
+        raise Error(f"the conditionals {', '.join(sorted(names))} contain each other")
+    twice = {name for x in first for name in x.inside} & {name for x in group if x not in first for name in x.inside}
+    if changing := sorted(name for name in twice if _is_stateful(nodes[name])):
+        raise Error(f"{', '.join(changing)} would run twice, in a conditional and in one that follows from its result")
+    return first
+
+
+def _is_stateful(node: NodeDef) -> bool:
+    declared = op_def_registry.get(node.op)
+    return declared is None or declared.is_stateful
 
 
 @dataclass(frozen=True)
@@ -146,9 +170,12 @@ def _grouped(choices: Iterable[_Choice]) -> list[list[_Choice]]:
     return [members for _, members in groups]
 
 
-def _replaced(nodes: Nodes, group: list[_Choice], library: list[FunctionDef], types: Mapping[Source, int]) -> Nodes:
-    """Returns the nodes with a conditional as one node, of which its merges become the outputs."""
-    inside = {name for choice in group for name in choice.inside}
+def _replaced(
+    nodes: Nodes, group: list[_Choice], shared: set[str], library: list[FunctionDef], types: Mapping[Source, int]
+) -> Nodes:
+    """Returns the nodes with a conditional as one node, of which its merges become the outputs. Nodes inside that are
+    shared with others stay."""
+    inside = {name for choice in group for name in choice.inside} - shared
     used = dict.fromkeys(x for choice in group for branch in choice.branches for x in branch.used)
     outer = dict.fromkeys(_outside(nodes, x) for x in used if not x.is_control)
     named = {source: (f"x{index}", _type_of(nodes, source, types)) for index, source in enumerate(outer)}

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from trivium.importers import context
 from trivium.importers.common import Rules
+from trivium.importers.context import evaluate_known
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir.core import Value
 from trivium.ir.types import ElementType, is_boolean
@@ -26,6 +27,10 @@ op's attributes by name. An input annotated `Known` must be known during import 
 
 class NonTensor:
     """The base of operands that are not tensors: variables, lists of tensors, optional values, other resources."""
+
+    def described(self) -> str:
+        """Returns what errors call it."""
+        return f"a {type(self).__name__.lower()}"
 
 
 Known = np.ndarray
@@ -46,6 +51,10 @@ class Context(context.Context[str, Operand]):
     node: tf.Operation
     state: State
 
+    room: int | None = None
+    """In a program whose results may have more rows than exist, how many they have at least, if no argument bounds
+    them. `None` in all others, whose sizes must be known during import."""
+
     @property
     def element_type(self) -> ElementType:
         """The element type of the node's only (or first) result."""
@@ -57,10 +66,17 @@ class Context(context.Context[str, Operand]):
             return operand
         if isinstance(operand, np.ndarray | np.generic):
             return self.elements(operand)
-        self.unsupported(argument, f"a {type(operand).__name__.lower()}", "a tensor")
+        self.unsupported(argument, operand.described(), "a tensor")
 
     def known(self, operand: Operand, argument: str) -> np.ndarray:
         return operand if isinstance(operand, np.ndarray) else super().known(self.value(operand, argument), argument)
+
+    def known_unless_counted(self, operand: Operand, argument: str) -> Known | None:
+        """Returns the array of an operand from which the extents of results follow. Where that is not known during
+        import, returns `None` if results may have more rows than exist, and otherwise rejects the node."""
+        if self.room is None or isinstance(operand, np.ndarray):
+            return self.known(operand, argument)
+        return evaluate_known(self.value(operand, argument))
 
     def convert(self, x: Value, element_type: ElementType) -> Value:
         """Converts like TensorFlow's cast: a boolean is whether the number is not zero; floats are truncated to

@@ -131,6 +131,21 @@ def _without_ones(ctx: Context, x: Value, mine: str, y: Value, theirs: str) -> t
 
 def _arranged(ctx: Context, x: Value, labels: str, output: str) -> Value:
     x, labels = _summed(ctx, x, labels, set(output))
+    once = "".join(dict.fromkeys(output))
+    if once != output:
+        return _on_diagonals(ctx, _arranged(ctx, x, labels, once), output)
     if sorted(labels) != sorted(output):
         raise Error(f"einsum returns the labels {labels}, expected {output}")
     return ctx.transpose(x, [labels.index(label) for label in output])
+
+
+def _on_diagonals(ctx: Context, x: Value, output: str) -> Value:
+    """Puts elements on the diagonals of dimensions that share a label, and zeros beside them."""
+    once = list(dict.fromkeys(output))
+    shape = [x.type.shape[once.index(label)] for label in output]
+    whole = ctx.broadcast_in_dim(x, shape, [output.index(label) for label in once])
+    for place, label in enumerate(output):
+        if (first := output.index(label)) != place:
+            on = ctx.compare("EQ", ctx.iota(whole.type.shape, first), ctx.iota(whole.type.shape, place))
+            whole = ctx.select(on, whole, ctx.constant_like(x, 0))
+    return whole

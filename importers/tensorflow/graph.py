@@ -20,6 +20,7 @@ from tensorflow.python.framework.function_def_to_graph import function_def_to_gr
 
 from trivium.importers.common import GraphImporter, place
 from trivium.importers.tensorflow.context import Context, Operand, Rule, rule
+from trivium.importers.tensorflow.counted import ELEMENTWISE, Counted, LaterError, followed, require_sized
 from trivium.importers.tensorflow.definitions import INPUTS, functions_of
 from trivium.importers.tensorflow.hiding import hide_constants
 from trivium.importers.tensorflow.schema import attribute_of, bind, schema_of
@@ -33,6 +34,10 @@ from trivium.ir.types import TensorType
 
 MAX_KNOWN = 4096
 """The number of elements of the largest array that is computed during import."""
+
+
+CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+"""Ops that call a function and do nothing else."""
 
 
 class FunctionImporter(GraphImporter[tf.Operation, Context]):
@@ -72,6 +77,8 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
                 results = self._call(node, rule, operands)
         except UnsupportedOpError as error:
             error.node = node
+            if isinstance(error, LaterError):
+                error.tensors = frozenset(name for name, x in self.values.items() if isinstance(x, Counted))
             raise
         emit.require_types(results)
         self.values.update((tensor.name, result) for tensor, result in zip(node.outputs, results, strict=True))
@@ -80,11 +87,24 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
         return convert_graph(emit, function_graph(self.functions, name), operands, name)
 
     def _call(self, node: tf.Operation, rule: Rule, operands: Sequence[Operand]) -> Sequence[Operand]:
+        if node.type not in CALLS and any(isinstance(x, Counted) for x in operands):
+            return self._follow(node, rule, operands)
         positional, named = bind(self.emit, node, rule, operands)
         results = rule(self.emit, *positional, **named)
         if results is None:
             return ()
         return results if isinstance(results, Sequence) else (results,)
+
+    def _follow(self, node: tf.Operation, rule: Rule, operands: Sequence[Operand]) -> Sequence[Operand]:
+        """Converts a node that treats each row of an operand alone, of which only some rows exist."""
+        place = followed(node)
+        counted = operands[place] if place is not None else None
+        if not isinstance(counted, Counted) or (counted.dimension and node.type not in ELEMENTWISE):
+            require_sized(self.emit, operands)
+        assert isinstance(counted, Counted)
+        given = [counted.rows if index == place else x for index, x in enumerate(operands)]
+        require_sized(self.emit, given)
+        return [counted.with_rows(x) for x in self._call(node, rule, given)]
 
     def _fold(self, node: tf.Operation, rule: Rule, operands: Sequence[Operand]) -> Sequence[Operand]:
         """Returns the results of a node whose operands are known: computed, unless they are large."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -407,27 +406,3 @@ def scattered(ctx: Context, op: type | None, x: Value, indices: Value, updates: 
     scalar = [x.type.with_shape(())] * 2
     body = ctx.combiner(op, kind) if op is not None else ctx.region(scalar, lambda emit, old, new: new)
     return ctx.add(ops.Scatter([x], indices, [updates], scatter_dimension_numbers=numbers, update_computation=body))[0]
-
-
-@rule("DynamicStitch", "ParallelDynamicStitch")
-def dynamic_stitch(ctx: Context, indices: list[Tensor], data: list[Value]) -> Value:
-    """DynamicStitch(N * indices, N * data) -> merged"""
-    places = [ctx.known(x, "indices") for x in indices]
-    count = max((int(x.max()) for x in places if x.size), default=-1) + 1
-    source: dict[int, tuple[int, int]] = {}
-    for which, at in enumerate(places):
-        source.update((int(place), (which, row)) for row, place in enumerate(at.ravel()))
-    inner = data[0].type.shape[places[0].ndim :]
-    rows = [ctx.reshape(x, (at.size, *inner)) for x, at in zip(data, places, strict=True)]
-    whole = ctx.concatenate(rows, 0)
-    starts = list(itertools.accumulate((at.size for at in places), initial=0))
-    order = [starts[source[i][0]] + source[i][1] if i in source else 0 for i in range(count)]
-    return ctx.take(whole, ctx.elements(np.array(order, np.int32)))
-
-
-@rule("DynamicPartition")
-def dynamic_partition(ctx: Context, data: Value, partitions: Known, *, num_partitions: int) -> list[Value]:
-    """DynamicPartition(data, partitions; num_partitions) -> outputs..."""
-    rows = ctx.reshape(data, (partitions.size, *data.type.static_shape[partitions.ndim :]))
-    places = [np.flatnonzero(partitions.ravel() == number) for number in range(num_partitions)]
-    return [ctx.take(rows, ctx.elements(at.astype(np.int32))) for at in places]

@@ -93,17 +93,21 @@ def get_item(
 def set_item(
     ctx: Context,
     input_handle: TensorList,
-    index: Value,
+    index: Tensor,
     item: Value,
     *,
     element_dtype: tf.DType,
     resize_if_index_out_of_bounds: bool,
 ) -> TensorList:
     """TensorListSetItem(input_handle, index, item; resize_if_index_out_of_bounds=false) -> output_handle"""
-    # A list of a TensorArray that may grow: the loop that fills it determines its number of rows.
-    if resize_if_index_out_of_bounds and input_handle.capacity in (0, None):
-        ctx.unsupported("resize_if_index_out_of_bounds", True, "a list of fixed size")
-    return input_handle.set(ctx, index, item)
+    # A list of a TensorArray that may grow: outside of loops, by a known index; a loop has lengthened it before.
+    if resize_if_index_out_of_bounds and not input_handle.is_long_enough:
+        if not (isinstance(index, np.ndarray) and isinstance(input_handle.length, int)):
+            ctx.unsupported(
+                "resize_if_index_out_of_bounds", True, "a known index, or one that counts a loop's iterations"
+            )
+        input_handle = input_handle.resized(ctx, max(int(index) + 1, input_handle.length))
+    return input_handle.set(ctx, ctx.value(index), item)
 
 
 @rule("TensorListPushBack")
@@ -205,13 +209,7 @@ def element_shape(ctx: Context, input_handle: TensorList) -> np.ndarray:
 @rule("TensorListResize")
 def resize(ctx: Context, input_handle: TensorList, size: Known) -> TensorList:
     """TensorListResize(input_handle, size) -> output_handle"""
-    count = int(size)
-    if not input_handle.buffers:
-        return replace(input_handle, capacity=count, length=count)
-    have = input_handle.buffers[0].type.shape[0]
-    rows = ctx.slice(input_handle.buffers[0], 0, 0, min(count, have))
-    rows = ctx.pad(rows, [0] * rows.type.rank, [max(0, count - have), *[0] * (rows.type.rank - 1)])
-    return replace(input_handle, capacity=count, length=count, buffers=(rows,))
+    return input_handle.resized(ctx, int(size))
 
 
 def _rows(ctx: Context, given: TensorList, element_shape: Tensor | None) -> Value:

@@ -21,7 +21,8 @@ class TensorList(NonTensor):
     """`buffers` are absent while the elements' shape is not known; `length` is a number or a 0-d i32 value; `capacity`
     is the number of rows, `None` as long as it is unknown. If all elements are the same known array, that is `every`,
     and there is no buffer: loops often keep a shape for their gradients. `form` is an element that is not a tensor.
-    `is_gradient` marks those that hold the gradients of a tensor array."""
+    `is_gradient` marks those that hold the gradients of a tensor array, `is_long_enough` those that writing does not
+    lengthen, because the loop around it has been converted with all rows."""
 
     element_type: ElementType | None
     element: tuple[int, ...] | None
@@ -31,6 +32,7 @@ class TensorList(NonTensor):
     every: np.ndarray | None = None
     form: NonTensor | None = None
     is_gradient: bool = False
+    is_long_enough: bool = False
 
     @property
     def is_empty_yet(self) -> bool:
@@ -47,8 +49,10 @@ class TensorList(NonTensor):
             return self
         element = parts[0].static_shape if self.form is None else None
         if self.every is not None:
-            assert isinstance(self.length, int), "a list of one known array has a known length"
-            rows = ctx.broadcast(ctx.elements(self.every), (self.capacity or self.length, *self.every.shape))
+            count = self.capacity if self.capacity is not None else self.length
+            if not isinstance(count, int):
+                ctx.unsupported("max_num_elements", "no bound, in a loop whose trip count is not known", "a bound")
+            rows = ctx.broadcast(ctx.elements(self.every), (count, *self.every.shape))
             return replace(self, every=None, buffers=(rows,))
         if self.capacity is None:
             ctx.unsupported("max_num_elements", "no bound, in a loop whose trip count is not known", "a bound")
@@ -61,10 +65,16 @@ class TensorList(NonTensor):
             return self
         return replace(self, capacity=self.length + count)
 
+    def resized(self, ctx: Context, count: int) -> TensorList:
+        """Returns the list with a number of elements, of which new ones are zeros."""
+        if count == self.length and count == self.capacity:
+            return self
+        return replace(self, capacity=count, length=count, buffers=tuple(_resized(ctx, x, count) for x in self.buffers))
+
     def parts(self, ctx: Context, counted: bool = True) -> list[Value]:
         """Returns the values that make up the list at the edge of a region, including a known length if it is
         `counted`."""
-        count = [self.count(ctx)] if counted or isinstance(self.length, Value) else []
+        count = [self.count(ctx)] if self._is_counted(counted) else []
         if self.every is not None:
             return count
         if not self.buffers:
@@ -76,12 +86,16 @@ class TensorList(NonTensor):
     def with_parts(self, values: Iterator[Value], counted: bool = True) -> TensorList:
         """Returns the list inside, or after, a region, from its parts there."""
         rows = () if self.every is not None else tuple(next(values) for _ in self.buffers or (None,))
-        length = next(values) if counted or isinstance(self.length, Value) else self.length
+        length = next(values) if self._is_counted(counted) else self.length
         if not rows:
             return replace(self, length=length)
         count, *element = rows[0].type.shape
         shape = tuple(element) if self.form is None else None
         return replace(self, element=shape, capacity=count, buffers=rows, length=length)
+
+    def _is_counted(self, counted: bool) -> bool:
+        """Whether the length is among the values at the edge of a region."""
+        return isinstance(self.length, Value) or (counted and not self.is_long_enough)
 
     def count(self, ctx: Context) -> Value:
         return self.length if isinstance(self.length, Value) else ctx.scalar(self.length, I32)
@@ -141,8 +155,16 @@ def whole_of(form: Operand, values: Iterator[Value], counted: bool = True) -> Op
     return form if isinstance(form, Variable) else next(values)
 
 
+def _resized(ctx: Context, rows: Value, count: int) -> Value:
+    have, *element = rows.type.static_shape
+    rows = ctx.slice(rows, 0, 0, min(count, have))
+    return ctx.pad(rows, [0] * rows.type.rank, [max(0, count - have), *[0] * len(element)])
+
+
 def _row(ctx: Context, rows: Value, index: Value) -> Value:
-    element = rows.type.shape[1:]
+    element = rows.type.static_shape[1:]
+    if not rows.type.shape[0]:  # in the body of a loop that never runs
+        return ctx.full(element, 0, rows.type.element_type)
     starts = [index, *(ctx.scalar(0, I32) for _ in element)]
     return ctx.reshape(ctx.add(ops.DynamicSlice(rows, starts, slice_sizes=(1, *element))), element)
 
@@ -151,5 +173,7 @@ def _with_row(ctx: Context, rows: Value, index: Value, row: Value) -> Value:
     element = rows.type.shape[1:]
     if element != row.type.shape:
         ctx.unsupported("item", f"shape {row.type.shape}, elements have {element}", "elements of one shape")
+    if not rows.type.shape[0]:
+        return rows
     starts = [index, *(ctx.scalar(0, I32) for _ in element)]
     return ctx.add(ops.DynamicUpdateSlice(rows, ctx.unsqueeze(row, [0]), starts))

@@ -13,6 +13,7 @@ from tensorflow.python.framework.tensor_shape import as_shape
 from trivium.importers.common import role
 from trivium.importers.tensorflow.checkpoint import Stored
 from trivium.importers.tensorflow.context import Context, Operand
+from trivium.importers.tensorflow.counted import Counted, counts_of
 from trivium.importers.tensorflow.graph import convert_graph
 from trivium.importers.tensorflow.state import State, Variable, draws, written_inputs
 from trivium.importers.tensorflow.types import element_type_of, to_array
@@ -26,11 +27,24 @@ from trivium.ir.types import I64, TensorType
 @dataclass(frozen=True)
 class Program:
     """An imported function. The module's arguments are `arguments` (variables), then the inputs; its results are the
-    function's outputs, then the new values of `written`."""
+    function's outputs, then the new values of `written`. If the extents of some outputs follow from data, `outputs`
+    says what belongs to each, and the last result has where their rows start, and how many there are."""
 
     module: Module
     arguments: tuple[Variable, ...]
     written: tuple[Variable, ...]
+    outputs: tuple[Output, ...] = ()
+
+
+@dataclass(frozen=True)
+class Output:
+    """Which result of the module has an output: as a whole, or the rows along a dimension which an op with that name
+    has counted. The count is negative if the op's arguments are not as expected."""
+
+    result: int
+    op: str = ""
+    dimension: int = 0
+    expected: str = ""
 
 
 def import_graph(
@@ -40,13 +54,15 @@ def import_graph(
     outputs: Sequence[str] = (),
     parameters: str = "constants",
     count: int | None = None,
+    room: int | None = None,
 ) -> Program:
     """Imports a function's graph. `inputs` says what each of its inputs is: a type (an argument of that `names` entry),
     a variable, or a captured array. `count` is the number of its outputs, to which TensorFlow adds others when it
-    differentiates the function."""
+    differentiates the function. With `room`, extents of outputs may follow from data."""
     interface = interface_of(graph, inputs, parameters)
     kept, written, generator = interface.kept, interface.written, interface.generator
     types = [*(x.type for x in kept), *(x for x in inputs if isinstance(x, TensorType))]
+    placed: list[Output] = []
 
     def body(builder: Builder, *arguments: Value) -> list[Value]:
         constants = {x: None for x in inputs if isinstance(x, Variable) and x not in kept}
@@ -56,15 +72,33 @@ def import_graph(
         operands = [next(given) if isinstance(x, TensorType) else x for x in inputs]
         emit = Context(builder.block)
         emit.state = State(values, generator=generator)
-        results = [emit.value(x, "output") for x in convert_graph(emit, graph, operands)[:count]]
-        return results + [emit.value(emit.state.values[x]) for x in written]
+        emit.room = room
+        found = convert_graph(emit, graph, operands)[:count]
+        state = [emit.value(emit.state.values[x]) for x in written]
+        if not any(isinstance(x, Counted) for x in found):
+            return [*(emit.value(x, "output") for x in found), *state]
+        return _with_counts(emit, [*found, *state], placed)
 
     arg_attrs = [role(x.role, x.name) for x in kept] + [role("input", name) for name in names]
     function = Function.build("main", types, body, arg_attrs=arg_attrs)
     named = [outputs[i] if i < len(outputs) else "" for i in range(len(function.returned) - len(written))]
     results = [role("output", name) for name in named] + [role(x.role, x.name) for x in written]
+    results = [role("output")] * len(function.returned) if placed else results
     function.attributes["res_attrs"] = tuple(results)
-    return Program(Module.build(functions=[function]), tuple(kept), tuple(written))
+    return Program(Module.build(functions=[function]), tuple(kept), tuple(written), tuple(placed))
+
+
+def _with_counts(emit: Context, outputs: Sequence[Operand], placed: list[Output]) -> list[Value]:
+    """Returns the results that have the outputs, each once, and how many rows exist; `placed` becomes what belongs to
+    each output."""
+    counted = [x for x in outputs if isinstance(x, Counted)]
+    values = [x.rows if isinstance(x, Counted) else emit.value(x, "output") for x in outputs]
+    results = list(dict.fromkeys(values))
+    for output, value in zip(outputs, values, strict=True):
+        result = results.index(value)
+        is_counted = isinstance(output, Counted)
+        placed.append(Output(result, output.op, output.dimension, output.expected) if is_counted else Output(result))
+    return [*results, counts_of(emit, counted)]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from trivium.importers.emit import lowest, neutral
 from trivium.importers.tensorflow.context import Context, Known, axes, axis, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, I32, ElementType, is_float
+from trivium.ir.types import F32, I32, I64, ElementType, is_complex, is_float
 
 REDUCTIONS = {
     "All": ops.And,
@@ -53,9 +53,14 @@ def mean(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: boo
     """Mean(input, reduction_indices; keep_dims=false) -> output"""
     dimensions = axes(reduction_indices, input.type.rank)
     kind = input.type.element_type
-    total = _wide(ctx, ops.Add, input, dimensions, keep_dims)
+    if not dimensions:
+        return input
     count = int(np.prod([input.type.shape[d] for d in dimensions], dtype=np.int64))
-    return ctx.over(total, ctx.scalar(count, kind)) if dimensions else input
+    if is_float(kind) or is_complex(kind) or kind.width == 64:
+        return ctx.over(_wide(ctx, ops.Add, input, dimensions, keep_dims), ctx.scalar(count, kind))
+    # TensorFlow sums integers in 64 bits.
+    total = ctx.reduce(ops.Add, ctx.convert(input, I64), dimensions, keep_dims)
+    return ctx.convert(ctx.over(total, ctx.scalar(count, I64)), kind)
 
 
 @rule("EuclideanNorm")

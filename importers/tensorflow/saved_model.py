@@ -3,7 +3,7 @@ from the checkpoint. No session, initializer or op of it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -57,14 +57,14 @@ class Signature:
     outputs: list[str]
 
 
-def read_signature(folder: str | Path) -> Signature:
-    """Returns the serving signature of a SavedModel's folder."""
+def read_signature(folder: str | Path, name: str | None = None) -> Signature:
+    """Returns a signature of a SavedModel's folder: the one with a name, or the serving one."""
     folder = Path(folder)
     try:
         meta = _meta_graph(folder)
         if meta.object_graph_def.nodes:
-            return _of_objects(meta, folder)
-        return _of_graph(meta, folder)
+            return _of_objects(meta, folder, name)
+        return _of_graph(meta, folder, name)
     except Error:
         raise
     except Exception as error:  # various types: TensorFlow builds the graph
@@ -87,20 +87,24 @@ def _meta_graph(folder: Path) -> MetaGraphDef:
     return graphs[0] if len(graphs) == 1 else serving[0]
 
 
-def _served(names: Sequence[str], folder: Path) -> str:
+def chosen(names: Iterable[str], folder: str | Path, wanted: str | None) -> str:
+    """Returns the name of a signature: the one that is wanted, or the serving one."""
     names = [name for name in names if name != INITIALIZER]
-    if SERVING in names or len(names) == 1:
-        return SERVING if SERVING in names else names[0]
+    default = SERVING if SERVING in names or len(names) != 1 else names[0]
+    name = default if wanted is None else wanted
+    if name in names:
+        return name
     have = ", ".join(sorted(names)) or "none"
-    raise Error(f"{folder} has the signatures {have}, expected {SERVING}, or only one")
+    expected = f"signature= with one of them, or {SERVING}" if wanted is None else wanted
+    raise Error(f"{folder} has the signatures {have}, expected {expected}")
 
 
 # TensorFlow 2: a graph of objects, among them functions
 
 
-def _of_objects(meta: MetaGraphDef, folder: Path) -> Signature:
+def _of_objects(meta: MetaGraphDef, folder: Path, wanted: str | None) -> Signature:
     objects = meta.object_graph_def
-    served, name = _signature_function(meta, folder)
+    served, name = _signature_function(meta, folder, wanted)
     library = library_of(meta.graph_def)
     library.require_importable([call_of(name)], ["call"])
     stored = _Objects(meta, folder)
@@ -115,13 +119,13 @@ def _of_objects(meta: MetaGraphDef, folder: Path) -> Signature:
     return Signature(graph, list(graph.inputs[:count]), captured, outputs)
 
 
-def _signature_function(meta: MetaGraphDef, folder: Path) -> tuple[str, str]:
+def _signature_function(meta: MetaGraphDef, folder: Path, wanted: str | None) -> tuple[str, str]:
     """Returns the name of the signature, and of its function."""
     objects = meta.object_graph_def
     root = {child.local_name: child.node_id for child in objects.nodes[0].children}
     children = objects.nodes[root["signatures"]].children if "signatures" in root else ()
     found = {child.local_name: child.node_id for child in children}
-    served = _served(list(found), folder)
+    served = chosen(found, folder, wanted)
     name = objects.nodes[found[served]].bare_concrete_function.concrete_function_name
     if name not in objects.concrete_functions:
         raise Error(f"{folder} has no function {name!r}, expected that of the signature {served}")
@@ -211,8 +215,8 @@ def _stored_variable(
 # TensorFlow 1: one graph
 
 
-def _of_graph(meta: MetaGraphDef, folder: Path) -> Signature:
-    signature = meta.signature_def[_served(list(meta.signature_def), folder)]
+def _of_graph(meta: MetaGraphDef, folder: Path, wanted: str | None) -> Signature:
+    signature = meta.signature_def[chosen(meta.signature_def, folder, wanted)]
     fed = [signature.inputs[name].name for name in sorted(signature.inputs)]
     outputs = sorted(signature.outputs)
     fetched = [signature.outputs[name].name for name in outputs]

@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 
-from trivium.importers.emit import MAX_RAMP
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, axes, axis, rule, shape_of
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -64,9 +63,9 @@ def _repeated(given: Sequence[int], whole: Sequence[int]) -> list[int]:
 
 
 @rule("InvertPermutation")
-def invert_permutation(ctx: Context, x: Known) -> np.ndarray:
+def invert_permutation(ctx: Context, x: Value) -> Value:
     """InvertPermutation(x) -> y"""
-    return np.argsort(x).astype(x.dtype)
+    return ctx.sort([x, ctx.iota(x.type.static_shape, 0, x.type.element_type)], 0)[1]
 
 
 @rule("ConcatOffset")
@@ -78,29 +77,6 @@ def concat_offset(ctx: Context, concat_dim: Known, shape: list[Operand]) -> list
     for offset, start in zip(offsets, starts, strict=False):
         offset[int(concat_dim)] = start
     return offsets
-
-
-@rule("ListDiff")
-def list_diff(ctx: Context, x: Known, y: Known) -> tuple[np.ndarray, np.ndarray]:
-    """ListDiff(x, y) -> out, idx"""
-    places = np.flatnonzero(~np.isin(x, y))
-    return x[places], places.astype(np.int32)
-
-
-@rule("Where")
-def where(ctx: Context, condition: Known) -> np.ndarray:
-    """Where(condition) -> index"""
-    return np.argwhere(condition).astype(np.int64)
-
-
-@rule("Unique", "UniqueV2")
-def unique(ctx: Context, x: Known, *axis: Known) -> tuple[np.ndarray, np.ndarray]:
-    """Unique(x) -> y, idx"""
-    if x.ndim != 1:
-        ctx.unsupported("x", f"shape {x.shape}", "one dimension")
-    _, first, places = np.unique(x, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # TensorFlow keeps the order of first occurrence
-    return x[np.sort(first)], np.argsort(order)[places].astype(np.int32)
 
 
 # Constants
@@ -117,19 +93,6 @@ def const(ctx: Context, *, value: TensorProto) -> np.ndarray:
 def fill(ctx: Context, dims: Known, value: Value) -> Value:
     """Fill(dims, value) -> output"""
     return ctx.broadcast(value, tuple(map(int, dims)))
-
-
-@rule("Range")
-def range_(ctx: Context, start: Known, limit: Known, delta: Known) -> Value | np.ndarray:
-    """Range(start, limit, delta) -> output"""
-    if delta == 0:
-        ctx.unsupported("delta", 0, "another number")
-    first, last, step = start.item(), limit.item(), delta.item()
-    # Floats might not hold the quotient of integers.
-    count = -((first - last) // step) if isinstance(step, int) else math.ceil((last - first) / step)
-    if count <= MAX_RAMP:
-        return (start + np.arange(max(0, count)) * delta).astype(start.dtype)
-    return ctx.ramp(first, step, count, ctx.element_type)
 
 
 @rule("LinSpace")

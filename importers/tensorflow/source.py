@@ -16,7 +16,7 @@ from trivium.importers.tensorflow.function_defs import CONTROL_FLOW
 from trivium.importers.tensorflow.graph import LoadedGraph
 from trivium.importers.tensorflow.keras_files import is_keras_file, load_model
 from trivium.importers.tensorflow.module import Program, captured, declared_variable, import_graph, variable_from
-from trivium.importers.tensorflow.saved_model import read_signature
+from trivium.importers.tensorflow.saved_model import chosen, read_signature
 from trivium.importers.tensorflow.types import Shaped, is_shaped, type_of
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
@@ -51,19 +51,26 @@ def import_module(
     *,
     parameters: str = "constants",
     trust: bool = False,
+    signature: str | None = None,
 ) -> Module:
     """Returns the program of a `tf.function`, a `ConcreteFunction`, a `GraphDef`, a SavedModel folder, a Keras model or
     its file, or a function of tensors, for inputs like `args` and `kwargs` (arrays, tensors or `tf.TensorSpec`s). Files
-    are read as data, unless the user trusts them."""
+    are read as data, unless the user trusts them. `signature` is the name of that of a SavedModel."""
     kwargs = dict(kwargs or {})
+    if signature is not None and (is_keras_file(function) or not isinstance(function, str | Path)):
+        raise Error(f"signature has {signature!r} for a {type(function).__name__}, expected a SavedModel's folder")
     if isinstance(function, tf.compat.v1.GraphDef):
+        if kwargs:
+            raise Error(
+                f"a GraphDef has no arguments {', '.join(sorted(kwargs))}, expected inputs in the order of its own"
+            )
         return import_graph_def(function, args, parameters).module
     if is_keras_file(function):
         function = load_model(function, trust)
     if isinstance(function, str | Path):
         if not trust:
-            return _import_folder(function, args, kwargs, parameters)
-        function = serving_function(_loaded(function), function)
+            return _import_folder(function, args, kwargs, parameters, signature)
+        function = serving_function(_loaded(function), function, signature)
     concrete, args = concrete_function(function, args, kwargs)
     return import_concrete(concrete, examples_for(arguments_of(concrete), args, kwargs), parameters).module
 
@@ -78,9 +85,11 @@ def concrete_function(
     return _traced(traceable, args, kwargs), args
 
 
-def _import_folder(folder: str | Path, args: Sequence[object], kwargs: Mapping[str, object], parameters: str) -> Module:
+def _import_folder(
+    folder: str | Path, args: Sequence[object], kwargs: Mapping[str, object], parameters: str, name: str | None
+) -> Module:
     """Returns the program of a SavedModel, which is read as data."""
-    signature = read_signature(folder)
+    signature = read_signature(folder, name)
     given = examples_for(signature.arguments, args, kwargs)
     names = [tensor.op.name for tensor in signature.arguments]
     inputs = [*map(type_of, given), *signature.captured]
@@ -156,16 +165,10 @@ def _loaded(folder: str | Path) -> SavedModel:
         raise Error(f"TensorFlow cannot load {folder} as a SavedModel: {error}") from error
 
 
-def serving_function(loaded: SavedModel, folder: str | Path) -> Concrete:
-    """Returns the serving signature of a SavedModel."""
+def serving_function(loaded: SavedModel, folder: str | Path, name: str | None) -> Concrete:
+    """Returns a signature of a SavedModel: the one with a name, or the serving one."""
     signatures = dict(loaded.signatures)
-    if "serving_default" in signatures:
-        function = signatures["serving_default"]
-    elif len(signatures) == 1:
-        function = next(iter(signatures.values()))
-    else:
-        have = ", ".join(sorted(signatures)) or "none"
-        raise Error(f"{folder} has the signatures {have}, expected serving_default, or only one")
+    function = signatures[chosen(signatures, folder, name)]
     # The variables live as long as the loaded object.
     function._keep_alive = loaded
     return function

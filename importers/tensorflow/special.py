@@ -38,7 +38,7 @@ def polygamma(ctx: Context, a: Value, x: Value) -> Value:
     a, x = (ctx.broadcast(v, np.broadcast_shapes(a.type.static_shape, x.type.static_shape)) for v in (a, x))
     # Where TensorFlow's zeta function has a pole, its sign is that of one side, or unknown.
     half = ctx.scaled(a, 0.5)
-    is_odd = ctx.compare("NE", half, ctx.add(ops.Floor(half)))
+    is_odd = ctx.compare("EQ", ctx.minus(half, ctx.add(ops.Floor(half))), ctx.full_like(half, 0.5))
     pole = ctx.select(is_odd, ctx.full_like(x, math.inf), ctx.full_like(x, math.nan))
     is_whole = ctx.compare("EQ", x, ctx.add(ops.Floor(x)))
     is_pole = ctx.add(ops.And(is_whole, ctx.compare("LE", x, ctx.full_like(x, 0))))

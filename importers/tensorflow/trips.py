@@ -79,6 +79,57 @@ def pushes(graph: tf.Graph, tensor: tf.Tensor) -> int | None:
     return grown
 
 
+def written(
+    body: tf.Graph, index: int, operands: Sequence[Operand], counters: Sequence[np.ndarray | None]
+) -> int | None:
+    """Returns the number of elements that a list which grows by writing has after a loop whose iterations each write
+    one, at a counter that moves by one. `None` if that is not so, or if something else needs the list meanwhile."""
+    node, start = _origin(body.outputs[index]).op, body.inputs[index]
+    if node.type != "TensorListSetItem" or _origin(node.inputs[0]).name != start.name:
+        return None
+    if not node.get_attr("resize_if_index_out_of_bounds") or _uses(start) != [node.name]:
+        return None
+    place = _origin(node.inputs[1])
+    counter = next((i for i, x in enumerate(body.inputs) if x.name == place.name), None)
+    if counter is None or counters[counter] is None or not _moves_by_one(body, counter, operands):
+        return None
+    return int(np.asarray(counters[counter]))
+
+
+def _moves_by_one(body: tf.Graph, index: int, operands: Sequence[Operand]) -> bool:
+    node, names = _origin(body.outputs[index]).op, [x.name for x in body.inputs]
+    if node.type not in ("Add", "AddV2"):
+        return False
+    by = [x for x in map(_origin, node.inputs) if x.name != names[index]]
+    if len(by) == 1 and by[0].op.type == "Const":
+        return _scalar(by[0].op) == 1
+    if len(by) != 1 or by[0].name not in names:
+        return False
+    place = names.index(by[0].name)
+    step = operands[place]
+    return _origin(body.outputs[place]).name == by[0].name and isinstance(step, np.ndarray) and (step == 1).all()
+
+
+def _origin(tensor: tf.Tensor) -> tf.Tensor:
+    while tensor.op.type == "Identity":
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
+def _uses(tensor: tf.Tensor) -> list[str]:
+    """Returns the names of the nodes that use a list, or an identity of it. A length that is kept for the gradient
+    counts for none: there it is the length that the list of gradients gets, which may as well be the last one."""
+    found = []
+    for node in tensor.consumers():
+        if node.type == "Identity":
+            found += _uses(node.outputs[0])
+        elif node.type != "TensorListLength" or any(
+            x.type != "TensorListPushBack" for x in node.outputs[0].consumers()
+        ):
+            found.append(node.name)
+    return found
+
+
 _SAME_LIST = frozenset({"Identity", "TensorListSetItem", "TensorListPushBack", "TensorListPopBack", "AddN"})
 """Ops whose first input is the list that they return."""
 

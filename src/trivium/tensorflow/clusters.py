@@ -4,40 +4,51 @@ order that data and control edges demand."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager.context import anonymous_name
+from tensorflow.python.framework.ops import get_default_graph
 
 from trivium import journal
 from trivium.importers.tensorflow.context import rule
-from trivium.importers.tensorflow.graph import (
-    called_functions,
-    ends_of,
-    function_graph,
-    location_of,
-    needed_nodes,
-)
-from trivium.importers.tensorflow.types import ELEMENT_TYPES, QUANTIZED
+from trivium.importers.tensorflow.counted import LaterError
+from trivium.importers.tensorflow.graph import CALLS, ends_of, location_of, needed_nodes
 from trivium.ir.errors import UnsupportedOpError
-from trivium.tensorflow.compiled import NOTHING, Compiled, Held, Instead, Options
-from trivium.tensorflow.copying import CALLS, IsInlined, function_of
+from trivium.tensorflow.compiled import Compiled, Setup
+from trivium.tensorflow.copying import IsInlined, function_of
+from trivium.tensorflow.division import (
+    Borders,
+    Edge,
+    Stage,
+    all_nodes,
+    divided,
+    edges_of_counted,
+    edges_to_read,
+    has_foreign,
+    is_foreign,
+    needs,
+)
+from trivium.tensorflow.signatures import Resource
+from trivium.tensorflow.variables import NOTHING, Instead
 
 log = logging.getLogger("trivium.tensorflow")
+
+PART = "part_of_"
+"""What the names of parts begin with."""
 
 
 class Clustered:
     """A concrete function, compiled as far as possible. Called with its tensors, like `Compiled`."""
 
-    def __init__(self, concrete: Any, arguments: Sequence[tf.Variable], options: Options, names: set[str]):
-        self.options, self.names = options, names
-        self.outside: set[str] = set()
-        """The nodes of this graph that a rule has refused."""
-        self.run: Compiled | Stages = Compiled(concrete, arguments, options)
-        if any(map(is_foreign, all_nodes(concrete.graph))):
-            self._flatten(_is_open_call)
+    def __init__(self, concrete: Any, arguments: Sequence[tf.Variable | Resource], setup: Setup):
+        self.setup = setup
+        self.borders = Borders(setup.fallback)
+        self.run: Compiled | Stages = Compiled(concrete, arguments, setup)
+        if setup.fallback and any(map(is_foreign, all_nodes(concrete.graph))):
+            self._flatten(lambda node: node.type in CALLS and has_foreign(node))
             self._divide()
 
     def __call__(self, tensors: Sequence[tf.Tensor], instead: Instead = NOTHING) -> list[tf.Tensor]:
@@ -57,12 +68,26 @@ class Clustered:
                 node = error.node
                 if not isinstance(self.run, Compiled) or not isinstance(node, tf.Operation):
                     raise
-                if node.type in CALLS:
+                if cuts := self._found_cuts(error, node):
+                    self._tell_cut(cuts)
+                    self.borders.cuts |= {(tensor.name, user.name) for tensor, user in cuts}
+                    self._divide()
+                elif node.type in CALLS:
                     self._flatten(lambda x, name=node.name: x.name == name)
-                    continue
-                self._tell(node, error.ops[0].reason or "it has no rule")
-                self.outside.add(node.name)
-                self._divide()
+                elif self.setup.fallback:
+                    self._tell(node, error.ops[0].reason or "it has no rule")
+                    self.borders.outside.add(node.name)
+                    self._divide()
+                else:
+                    raise
+
+    def _found_cuts(self, error: UnsupportedOpError, node: tf.Operation) -> list[Edge]:
+        """Returns the edges of the graph that a part ends with, instead of that a node is refused."""
+        assert isinstance(self.run, Compiled)
+        if isinstance(error, LaterError):
+            nodes = needed_nodes(*ends_of(self.run.concrete.graph))
+            return edges_of_counted(nodes, node, error.tensors)
+        return [] if self.setup.fallback else edges_to_read(node)
 
     def _flatten(self, is_inlined: IsInlined) -> None:
         """Puts the nodes of functions in the place of their calls."""
@@ -71,60 +96,86 @@ class Clustered:
         nodes = needed_nodes(whole.outputs, whole.concrete.graph.control_outputs)
         if any(map(is_inlined, nodes)):
             inputs = [x for x in _arguments(whole.concrete) if x.dtype != tf.resource]
-            concrete = function_of(nodes, inputs, whole.outputs, externals_of(whole), variables_of(whole), is_inlined)
-            self.run = Compiled(concrete, (), self.options)
+            variables = variables_of(whole)
+            concrete = function_of(nodes, inputs, whole.outputs, externals_of(whole), variables, whole.name, is_inlined)
+            self.run = Compiled(concrete, (), self.setup)
 
     def _divide(self) -> None:
         whole = self.run
         assert isinstance(whole, Compiled)
         for node in all_nodes(whole.concrete.graph):
-            if is_foreign(node):
+            if self.setup.fallback and is_foreign(node):
                 self._tell(node, "it has no rule" if node.type not in rule else "its types are not numbers")
-        self.run = Stages(whole, self.outside, self.names)
+        self.run = Stages(whole, self.borders)
+
+    def _tell_cut(self, cuts: Sequence[Edge]) -> None:
+        for node in dict.fromkeys(tensor.op for tensor, _ in cuts):
+            place = location_of(node).describe()
+            text = f"What uses {place} is compiled for each size or value that it has: this follows from data."
+            journal.left(place, text)
+            log.info(text)
 
     def _tell(self, node: tf.Operation, reason: str) -> None:
         place = location_of(node).describe()
         journal.left(place, f"{place} runs in TensorFlow, between compiled parts: {reason}.")
-        if node.type not in self.names:
-            self.names.add(node.type)
+        if node.type not in self.setup.foreign:
+            self.setup.foreign.add(node.type)
             log.warning("%s runs in TensorFlow: %s (%s)", node.type, reason, place)
 
 
 class Stages:
     """The parts of a function, in the order in which they run."""
 
-    def __init__(self, whole: Compiled, outside: set[str], names: set[str]):
+    def __init__(self, whole: Compiled, borders: Borders):
         self.externals = externals_of(whole)
         self.inputs = [x.name for x in _arguments(whole.concrete) if x.dtype != tf.resource]
         self.outputs = [x.name for x in whole.outputs]
         self.variables = {id(x): x for x in whole.variables if hasattr(x, "handle")}
         nodes = needed_nodes(whole.outputs, whole.concrete.graph.control_outputs)
-        self.parts = [_part(stage, whole, self.externals, names) for stage in divided(nodes, whole.outputs, outside)]
+        stages = divided(nodes, whole.outputs, borders)
+        self.parts = [_part(stage, whole, self.externals) for stage in stages]
 
     def __call__(self, tensors: Sequence[tf.Tensor], instead: Instead = NOTHING) -> list[tf.Tensor]:
+        return self._run(tensors, instead, lambda: [])
+
+    def _run(
+        self, tensors: Sequence[tf.Tensor], instead: Instead, before: Callable[[], Sequence[tf.Operation]]
+    ) -> list[tf.Tensor]:
         values = self.externals | dict(zip(self.inputs, tensors, strict=True))
         for part in self.parts:
-            results = part.run([values[name] for name in part.inputs], instead)
+            with tf.control_dependencies(before()):
+                results = part.run([values[name] for name in part.inputs], instead)
             values.update(zip(part.outputs, results, strict=True))
         return [values[name] for name in self.outputs]
 
     def from_values(self, tensors: Sequence[tf.Tensor], values: Mapping[int, tf.Tensor]) -> list[tf.Tensor]:
         """Like a call, on variables of its own that start with those values: others may use the variables meanwhile."""
+        before = _since_now()  # graphs of gradients do not order what uses a variable
         instead = {id(x.handle): _copy_of(x, values.get(key)) for key, x in self.variables.items()}
         try:
-            return [tf.identity(x) for x in self(tensors, instead)]
+            return [tf.identity(x) for x in self._run(tensors, instead, before)]
         finally:
-            for copy in instead.values():
-                tf.raw_ops.DestroyResourceOp(resource=copy.handle)
+            with tf.control_dependencies(before()):
+                for copy in instead.values():
+                    tf.raw_ops.DestroyResourceOp(resource=copy)
 
 
-def _copy_of(variable: Any, value: tf.Tensor | None) -> Held:
-    """Returns a new variable with a value, or with the one that a variable has. It must be destroyed."""
+def _since_now() -> Callable[[], Sequence[tf.Operation]]:
+    """Returns a function that returns the nodes that have been added to the graph that is being traced, if any is."""
+    if tf.executing_eagerly():
+        return lambda: []
+    graph = get_default_graph()
+    count = len(graph.get_operations())
+    return lambda: graph.get_operations()[count:]
+
+
+def _copy_of(variable: Any, value: tf.Tensor | None) -> tf.Tensor:
+    """Returns the handle of a new variable with a value, or with the one that a variable has. It must be destroyed."""
     dtype, shape = variable.dtype, tf.TensorShape(variable.shape)
     handle = tf.raw_ops.VarHandleOp(dtype=dtype, shape=shape, shared_name=anonymous_name())
     value = tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=dtype) if value is None else value
     tf.raw_ops.AssignVariableOp(resource=handle, value=value)
-    return Held(handle, dtype, shape)
+    return handle
 
 
 @dataclass(frozen=True)
@@ -136,19 +187,12 @@ class Part:
     outputs: list[str]
 
 
-@dataclass
-class Stage:
-    """Nodes that run together, in Trivium or in TensorFlow, and the tensors that others need of them."""
-
-    is_compiled: bool
-    nodes: list[tf.Operation]
-    outputs: list[tf.Tensor]
-
-
-def _part(stage: Stage, whole: Compiled, externals: dict[str, Any], names: set[str]) -> Part:
-    inputs = [x for x in {x.name: x for x in _needs(stage)}.values() if x.name not in externals]
-    concrete = function_of(stage.nodes, inputs, stage.outputs, externals, variables_of(whole))
-    run = Clustered(concrete, (), whole.options, names) if stage.is_compiled else _in_tensorflow(concrete)
+def _part(stage: Stage, whole: Compiled, externals: dict[str, Any]) -> Part:
+    inputs = [x for x in {x.name: x for x in needs(stage)}.values() if x.name not in externals]
+    concrete = function_of(
+        stage.nodes, inputs, stage.outputs, externals, variables_of(whole), f"{PART}{whole.name.removeprefix(PART)}"
+    )
+    run = Clustered(concrete, (), whole.setup) if stage.is_compiled else _in_tensorflow(concrete)
     return Part(run, _names(inputs), _names(stage.outputs))
 
 
@@ -156,7 +200,7 @@ def _in_tensorflow(concrete: Any) -> Callable[[Sequence[tf.Tensor], Instead], li
     def run(operands: Sequence[tf.Tensor], instead: Instead) -> list[tf.Tensor]:
         if not instead:
             return list(concrete(*operands) or ())
-        captured = [instead[id(x)].handle if id(x) in instead else x for x in concrete.captured_inputs]
+        captured = [instead.get(id(x), x) for x in concrete.captured_inputs]
         return list(concrete._call_flat(list(operands), captured_inputs=captured) or ())
 
     return run
@@ -173,109 +217,7 @@ def externals_of(whole: Compiled) -> dict[str, Any]:
 
 def variables_of(whole: Compiled) -> list[tf.Variable]:
     """Returns the variables that a function uses, as far as they are known."""
-    return [*whole.concrete.graph.variables, *whole.arguments]
-
-
-# Which nodes run where
-
-
-def is_foreign(node: tf.Operation) -> bool:
-    """Whether a node, apart from functions that it calls, has no rule, or a type that the language lacks."""
-    tensors = (*node.inputs, *node.outputs)
-    return node.type not in rule or not all(x.dtype.base_dtype in _TYPES for x in tensors)
-
-
-_TYPES = frozenset({*ELEMENT_TYPES, *QUANTIZED, tf.resource, tf.variant})
-
-
-def all_nodes(graph: tf.Graph, seen: set[str] | None = None) -> Iterable[tf.Operation]:
-    """Returns the nodes of a graph and of the functions that it calls, each once."""
-    seen = set() if seen is None else seen
-    for node in needed_nodes(*ends_of(graph)):
-        yield node
-        for name in called_functions(node):
-            if name not in seen:
-                seen.add(name)
-                yield from all_nodes(function_graph(node.graph, name), seen)
-
-
-def _has_foreign(node: tf.Operation) -> bool:
-    """Whether a node must run outside: itself, or something in a function that it calls."""
-    graphs = [function_graph(node.graph, name) for name in called_functions(node)] if node.type in rule else []
-    return is_foreign(node) or any(is_foreign(x) for graph in graphs for x in all_nodes(graph))
-
-
-def _is_open_call(node: tf.Operation) -> bool:
-    """Whether a node is a call whose function is divided in turn."""
-    return node.type in CALLS and _has_foreign(node)
-
-
-def divided(nodes: Sequence[tf.Operation], outputs: Sequence[tf.Tensor], outside: set[str]) -> list[Stage]:
-    """Returns stages that can run one after another: each node is in the first one that its sources allow."""
-    foreign = _connected(nodes, {x.name for x in nodes if x.name in outside or _has_foreign(x)}, outputs)
-    levels: dict[str, int] = {}
-    for node in nodes:
-        kind = node.name in foreign
-        before = [x.op.name for x in node.inputs] + [x.name for x in node.control_inputs]
-        levels[node.name] = max([int(kind), *(levels[x] + ((x in foreign) != kind) for x in before if x in levels)])
-    stages = [Stage(level % 2 == 0, [], []) for level in range(max(levels.values(), default=0) + 1)]
-    for node in nodes:
-        stages[levels[node.name]].nodes.append(node)
-    for stage in stages:
-        _take_shapes(stage, nodes, outside)
-    wanted = {x.name for x in outputs} | {x.name for stage in stages for x in _needs(stage)}
-    for level, stage in enumerate(stages):
-        own = [x for node in stage.nodes if levels[node.name] == level for x in node.outputs]
-        stage.outputs = [x for x in own if x.name in wanted and x.dtype != tf.resource]
-    return [stage for stage in stages if stage.nodes]
-
-
-def _connected(nodes: Sequence[tf.Operation], foreign: set[str], outputs: Sequence[tf.Tensor]) -> set[str]:
-    """Adds the nodes that exchange lists and other variants with foreign ones, or return them: those have no form
-    outside."""
-    found = foreign | {x.op.name for x in outputs if x.dtype == tf.variant}
-    edges = [(x.op.name, node.name) for node in nodes for x in node.inputs if x.dtype == tf.variant]
-    size = -1
-    while size != len(found):
-        size = len(found)
-        found |= {end for edge in edges if found & set(edge) for end in edge}
-    return found
-
-
-def _needs(stage: Stage) -> list[tf.Tensor]:
-    own = {x.name for node in stage.nodes for x in node.outputs}
-    return [x for node in stage.nodes for x in node.inputs if x.name not in own]
-
-
-_SHAPES = frozenset(
-    {
-        *("Add", "AddV2", "FloorDiv", "FloorMod", "Maximum", "Minimum", "Mul", "Prod", "Sub"),
-        *("Cast", "ConcatV2", "Const", "ExpandDims", "GatherV2", "Identity", "Pack", "Range", "Rank", "Reshape"),
-        *("Shape", "ShapeN", "Size", "Squeeze", "StridedSlice"),
-    }
-)
-"""Ops that compute shapes."""
-
-
-def _take_shapes(stage: Stage, nodes: Sequence[tf.Operation], outside: set[str]) -> None:
-    """Copies what computes shapes into the stage: there it is known while importing, where a tensor would not be. Not
-    what a rule has refused, which a compiled stage cannot contain."""
-    present = {node.name for node in stage.nodes}
-    pending = [x.op for x in _needs(stage)]
-    added: set[str] = set()
-    while pending:
-        node = pending.pop()
-        if node.name not in present | added | outside and _computes_shapes(node):
-            added.add(node.name)
-            pending += [x.op for x in node.inputs]
-    if added:
-        own = present | added
-        stage.nodes = [node for node in nodes if node.name in own]
-
-
-def _computes_shapes(node: tf.Operation) -> bool:
-    small = all(x.dtype.is_integer and x.shape.rank is not None and x.shape.rank < 2 for x in node.outputs)
-    return node.type in _SHAPES and not node.control_inputs and (small or node.type == "Const")
+    return [*whole.concrete.graph.variables, *(x for x in whole.arguments if isinstance(x, tf.Variable))]
 
 
 def _arguments(concrete: Any) -> list[tf.Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,15 +12,13 @@ from tensorflow.python.ops.resource_variable_ops import variable_accessed
 
 from trivium.importers.tensorflow.definitions import INPUTS
 from trivium.importers.tensorflow.graph import (
+    CALLS,
     add_function,
     called_functions,
     ends_of,
     function_graph,
     needed_nodes,
 )
-
-CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-"""Ops that call a function and do nothing else."""
 
 IsInlined = Callable[[tf.Operation], bool]
 
@@ -76,11 +75,12 @@ def function_of(
     outputs: Sequence[tf.Tensor],
     captured: Mapping[str, Any],
     variables: Sequence[Any],
+    name: str,
     is_inlined: IsInlined = lambda _: False,
 ) -> Any:
-    """Returns the concrete function of some nodes of a graph. `captured` has what the graph itself captured, by the
-    name of its input; `variables` are those that it may read."""
-    handles = {id(captured[name]) for node in nodes for x in node.inputs if (name := x.name) in captured}
+    """Returns the concrete function of some nodes of a graph, under that name. `captured` has what the graph itself
+    captured, by the name of its input; `variables` are those that it may read."""
+    handles = {id(captured[captive]) for node in nodes for x in node.inputs if (captive := x.name) in captured}
 
     def part(*operands: tf.Tensor) -> list[tf.Tensor]:
         for variable in variables:
@@ -91,5 +91,6 @@ def function_of(
         copy.add([node for node in nodes if node.type not in INPUTS])
         return [tf.identity(copy.tensors[x.name]) for x in outputs]
 
+    part.__name__ = re.sub(r"\W", "_", name)  # by which TensorFlow names the graph
     specs = [tf.TensorSpec(x.shape, x.dtype, name=f"x{index}") for index, x in enumerate(inputs)]
     return tf.function(part, autograph=False).get_concrete_function(*specs)

@@ -7,28 +7,38 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from types import MethodType
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function.concrete_function import ConcreteFunction
 from tensorflow.python.framework.ops import get_default_graph
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
+from tensorflow.python.saved_model.save_context import in_save_context
 
 from trivium import journal
+from trivium.backends.recent import Recent
 from trivium.ir.errors import Error
 from trivium.tensorflow.clusters import Clustered
-from trivium.tensorflow.compiled import Compiled, Options
-from trivium.tensorflow.signatures import Leaves, leaves_of, signature_key
+from trivium.tensorflow.compiled import Options, Setup
+from trivium.tensorflow.signatures import Leaves, Resource, leaves_of, signature_key
 from trivium.tensorflow.tracing import is_tracing, tracing
+from trivium.tensorflow.variables import Instead
 
 log = logging.getLogger("trivium.tensorflow")
 
 TRACING_OPTIONS = frozenset(inspect.signature(tf.function).parameters) - {"func", "jit_compile"}
 """What `tf.function` takes; `jit_compile` is accepted and has no meaning, since Trivium compiles anyway."""
 
+MOST_TRACES = 8
+"""The number of traces of one function at which the log warns."""
+
+MOST_SIGNATURES = 1024
+"""How many signatures a function remembers the traces of; TensorFlow finds those of others again."""
+
 TRACED = (
-    "TensorFlow traces a function for each new dtype, shape and Python value: it does so less often for tensors "
-    "instead of Python numbers, and with input_signature or reduce_retracing=True."
+    "TensorFlow traces a function for each new dtype, shape and Python value. To trace less often, pass tensors "
+    "instead of Python numbers, or set input_signature or reduce_retracing=True."
 )
 
 
@@ -39,7 +49,7 @@ def function(f: Callable[..., Any] | None = None, **options: Any) -> Any:
     (`input_signature`, `autograph`, `reduce_retracing`, `jit_compile`) and those of `trivium.compile`. The result can
     be called like `f`, eagerly, inside another `tf.function` (as a node of its graph) or another
     `trivium.tensorflow.function` (as a part of its program), and under `tf.GradientTape`. Arguments of unknown sizes
-    are compiled for each combination of sizes that is met.
+    are compiled for each combination of sizes that is met; the last `programs=64` of them are kept.
 
     What has no rule runs in TensorFlow, between compiled parts, and the log names it once. `fallback=False` makes it an
     `UnsupportedOpError` that lists all.
@@ -50,17 +60,23 @@ def function(f: Callable[..., Any] | None = None, **options: Any) -> Any:
 class Function:
     """A function that is traced by TensorFlow and compiled by Trivium."""
 
+    autograph_info__: Mapping[str, object] = {}
+    """The mark of what AutoGraph must call as it is, instead of converting its code."""
+
     def __init__(self, f: Callable[..., Any], options: Mapping[str, Any]):
         self.traced: Any = _traceable(f, {name: x for name, x in options.items() if name in TRACING_OPTIONS})
         rest = {name: x for name, x in options.items() if name not in TRACING_OPTIONS and name != "jit_compile"}
         self.fallback = bool(rest.pop("fallback", True))
-        self.options = cast(Options, rest)
+        own = {"fallback": self.fallback, "programs": int(rest.pop("programs", Setup.programs))}
+        if own["programs"] < 1:
+            raise Error(f"the option programs has {own['programs']}, expected a positive number")
+        self._options = {**rest, **own}
+        self._setup = Setup(cast(Options, rest), lambda gradient: Function(gradient, self._options), **own)
         self._signature = inspect.signature(getattr(self.traced, "python_function", f))
         self._has_defaults = any(x.default is not x.empty for x in self._signature.parameters.values())
-        self._traces: dict[Hashable, Trace] = {}
-        self._compiled: dict[Hashable, Compiled | Clustered] = {}
-        self._foreign: set[str] = set()
-        """The ops that run in TensorFlow, which the log has named."""
+        self._methods: WeakKeyDictionary[object, Function] = WeakKeyDictionary()
+        self._traces: Recent[Hashable, Trace] = Recent(MOST_SIGNATURES)
+        self._compiled: dict[Hashable, Trace] = {}
         self._is_told = False
         functools.update_wrapper(self, getattr(self.traced, "python_function", f))
 
@@ -71,26 +87,34 @@ class Function:
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if tf.executing_eagerly():
-            trace, tensors = self.specialize(args, kwargs)
-            return trace.packed(trace.compiled(tensors))
+            trace, inputs = self.specialize(args, kwargs)
+            return trace.run(inputs)
         return _inside_a_graph(self, args, kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
+        if instance is None:
+            return self
+        if instance not in self._methods:  # TensorFlow's method, which does not keep the instance alive
+            self._methods[instance] = Function(self.traced.__get__(instance, owner), self._options)
+        return self._methods[instance]
 
     def get_concrete_function(self, *args: object, **kwargs: object) -> Trace:
         """Returns the trace for arguments like these (or `tf.TensorSpec`s). It can be called, and has the graph."""
-        return self._trace(args, kwargs, Leaves())
+        leaves = Leaves()
+        signature_key((args, kwargs), leaves)
+        return self._trace(args, kwargs, leaves)
 
     def specialize(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[Trace, list[tf.Tensor]]:
-        """Returns the trace for arguments like these, and the tensors among them, in order."""
+        """Returns the trace for arguments like these, and the inputs of its graph among them, in order."""
         args, kwargs = self._bound(args, kwargs)
         leaves = Leaves()
-        key = signature_key((args, kwargs), leaves)
+        key = (_replica(), signature_key((args, kwargs), leaves))
         trace = self._traces.get(key)
         if trace is None:
-            trace = self._traces[key] = self._trace(args, kwargs, leaves)
-        return trace, trace.tensors(args, kwargs)
+            trace = self._trace(args, kwargs, leaves)
+            self._traces.put(key, trace)
+        kind = trace.concrete.function_type
+        return trace, kind.unpack_inputs(kind.bind(*args, **kwargs))
 
     def _bound(
         self, args: Sequence[object], kwargs: Mapping[str, object]
@@ -103,40 +127,68 @@ class Function:
 
     def _trace(self, args: Sequence[object], kwargs: Mapping[str, object], leaves: Leaves) -> Trace:
         with tracing():
-            concrete = self.traced.get_concrete_function(*args, **kwargs)
-        key = (id(concrete), *(id(x) for x in leaves.variables))
+            concrete = self._concrete(args, kwargs)
+        resources = _in_order(leaves.resources, concrete, args, kwargs)
+        key = (id(concrete), *(id(x) for x in resources if isinstance(x, tf.Variable)))
         if key not in self._compiled:
-            log.info("tracing %s for %s (%d so far)", self.name, leaves_of(leaves), len(self._compiled))
-            if self._compiled:
-                journal.left(self.name, f"{self.name} was traced again, for {leaves_of(leaves)}. {TRACED}")
-            self._compiled[key] = self._compile(concrete, leaves.variables)
-        return Trace(self, concrete, self._compiled[key])
+            self._tell(leaves)
+            compiled = Clustered(concrete, resources, self._setup)
+            self._compiled[key] = Trace(concrete, compiled, [x.handle for x in resources])
+        return self._compiled[key]
 
-    def _compile(self, concrete: Any, variables: Sequence[tf.Variable]) -> Compiled | Clustered:
-        if self.fallback:
-            return Clustered(concrete, variables, self.options, self._foreign)
-        return Compiled(concrete, variables, self.options)
+    def _concrete(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Any:
+        try:
+            return self.traced.get_concrete_function(*args, **kwargs)
+        except RuntimeError as error:
+            if "merge_call" not in str(error):
+                raise
+            replicas = tf.distribute.get_strategy().num_replicas_in_sync
+            raise Error(
+                f"{self.name} synchronizes replicas (an optimizer does), while it is called by each of {replicas} "
+                "replicas of a tf.distribute.Strategy, which TensorFlow allows outside of functions alone; expected a "
+                "function that does not, such as a model's call"
+            ) from error
+
+    def _tell(self, leaves: Leaves) -> None:
+        count = len(self._compiled)
+        log.info("tracing %s for %s (%d so far)", self.name, leaves_of(leaves), count)
+        if count:
+            journal.left(self.name, f"{self.name} was traced again, for {leaves_of(leaves)}. {TRACED}")
+        if count == MOST_TRACES:
+            log.warning("%s has been traced %d times, and is once more. %s", self.name, count, TRACED)
 
 
-class Trace:
-    """A function for one signature: TensorFlow's concrete function, and what Trivium compiles from it. Has the
-    attributes of a concrete function."""
+class Trace(ConcreteFunction):
+    """A concrete function of TensorFlow's that runs what Trivium has compiled from it. `handles` are those of the
+    variables and other resources that were its arguments."""
 
-    def __init__(self, owner: Function, concrete: Any, compiled: Compiled | Clustered):
-        self.owner, self.concrete, self.compiled = owner, concrete, compiled
+    def __init__(self, concrete: Any, compiled: Clustered, handles: Sequence[tf.Tensor]):
+        self.__dict__.update(concrete.__dict__)
+        self.concrete, self.compiled, self.handles = concrete, compiled, handles
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
-        return self.packed(self.compiled(self.tensors(args, kwargs)))
+    def _call_flat(self, tensor_inputs: Sequence[Any], captured_inputs: Sequence[tf.Tensor]) -> Any:
+        """TensorFlow calls this with the inputs of the graph, when it has bound arguments to them."""
+        if in_save_context():  # other programs must be able to load what is saved
+            return self.concrete._call_flat(tensor_inputs, captured_inputs)
+        inputs = [getattr(x, "handle", x) for x in tensor_inputs]
+        for given, wanted in zip(inputs, self.concrete.graph.inputs, strict=False):
+            if given.dtype != wanted.dtype or not wanted.shape.is_compatible_with(given.shape):
+                has, expected = (f"{x.dtype.name}{x.shape}" for x in (given, wanted))
+                raise Error(f"argument {wanted.op.name} of {self.concrete.graph.name} has {has}, expected {expected}")
+        return self.run(inputs)
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "concrete":  # not set yet
-            raise AttributeError(name)
-        return getattr(self.concrete, name)
+    def run(self, inputs: Sequence[tf.Tensor]) -> Any:
+        """Returns what the function returns for inputs of its graph."""
+        return self.packed(self.compiled(self.tensors(inputs), self._instead(inputs)))
 
-    def tensors(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[tf.Tensor]:
-        """Returns the tensors among arguments, in the order of the graph's inputs."""
-        kind = self.concrete.function_type
-        return [x for x in kind.unpack_inputs(kind.bind(*args, **kwargs)) if x.dtype != tf.resource]
+    def tensors(self, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Returns the inputs that are no resources."""
+        return [x for x in inputs if x.dtype != tf.resource] if self.handles else list(inputs)
+
+    def _instead(self, inputs: Sequence[tf.Tensor]) -> Instead:
+        """Returns the resources that are not those for which the function was traced."""
+        given = [x for x in inputs if x.dtype == tf.resource] if self.handles else []
+        return {id(mine): x for mine, x in zip(self.handles, given, strict=True) if mine is not x}
 
     def packed(self, outputs: Sequence[tf.Tensor]) -> Any:
         """Returns the outputs in the structure that the function returns."""
@@ -157,8 +209,30 @@ def _inside_a_graph(f: Function, args: Sequence[object], kwargs: Mapping[str, ob
             log.warning("XLA compiles %s, because it is called inside a function with jit_compile=True", f.name)
             f._is_told = True
         return f.traced(*args, **kwargs)
-    trace, tensors = f.specialize(args, kwargs)
-    return trace.packed(trace.compiled(tensors))
+    trace, inputs = f.specialize(args, kwargs)
+    return trace.run(inputs)
+
+
+def _replica() -> tuple[int, Hashable] | None:
+    """Returns which replica of a strategy calls: each has its own variables."""
+    if not tf.distribute.has_strategy():
+        return None
+    context = tf.distribute.get_replica_context()
+    number = None if context is None else tf.get_static_value(context.replica_id_in_sync_group)
+    return id(tf.distribute.get_strategy()), None if number is None else int(number)
+
+
+def _in_order(
+    resources: Sequence[tf.Variable | Resource], concrete: Any, args: Sequence[object], kwargs: Mapping[str, object]
+) -> list[tf.Variable | Resource]:
+    """Returns resources in the order of the inputs of a graph, where each is once."""
+    if not resources:
+        return []
+    given = concrete.function_type.bind_partial(*args, **kwargs).arguments
+    leaves = Leaves()
+    for parameter in concrete.function_type._sorted_parameters:
+        signature_key(given.get(parameter.name), leaves)
+    return list({id(x.handle): x for x in leaves.resources}.values())
 
 
 def _traceable(f: Callable[..., Any], options: Mapping[str, Any]) -> Any:

@@ -1,5 +1,5 @@
-"""Signatures of calls: tensors are identified by dtype and shape, variables by themselves, everything else by value or
-identity."""
+"""Signatures of calls: tensors are identified by dtype and shape, variables by themselves, what consists of tensors by
+its type, and everything else by value or identity."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.composite_tensor import CompositeTensor
 
-COMPOSITE = tf.RaggedTensor | tf.SparseTensor | tf.IndexedSlices
+
+@dataclass(frozen=True)
+class Resource:
+    """What an argument refers to that is no variable, such as the state of an iterator."""
+
+    handle: tf.Tensor
 
 
 @dataclass
 class Leaves:
-    """The tensors (or arrays) and the variables among arguments, in order."""
+    """The tensors (or arrays) among arguments, and what they refer to, in order."""
 
     tensors: list[Any] = field(default_factory=list)
-    variables: list[tf.Variable] = field(default_factory=list)
+    resources: list[tf.Variable | Resource] = field(default_factory=list)
 
 
 def signature_key(x: Any, leaves: Leaves) -> Hashable:
@@ -31,10 +37,14 @@ def signature_key(x: Any, leaves: Leaves) -> Hashable:
     if isinstance(x, Mapping):
         return type(x), tuple((name, signature_key(x[name], leaves)) for name in sorted(x))
     if isinstance(x, tf.Variable):
-        leaves.variables.append(x)
+        leaves.resources.append(x)
         return _Same(x)
-    if isinstance(x, COMPOSITE):
-        leaves.tensors += tf.nest.flatten(x, expand_composites=True)
+    if isinstance(x, CompositeTensor):
+        for part in tf.nest.flatten(x, expand_composites=True):
+            if part.dtype == tf.resource:
+                leaves.resources.append(Resource(part))
+            else:
+                leaves.tensors.append(part)
         return tf.type_spec_from_value(x)
     return (type(x), x) if isinstance(x, bool | int | float | complex | str | bytes | None) else _Same(x)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -197,6 +197,25 @@ def test_saved_models(graph: Any, tmp_path: Path) -> None:
         expected = session.run(y, {x: X, n: 3})
     (got,) = trivium.evaluate(trivium.from_tensorflow(tmp_path / "model"), np.int32(3), X)
     np.testing.assert_allclose(got, expected, 1e-5)
+
+
+def _two(x: Any, n: Any) -> Any:
+    a, b = v1.cond(n > 1, lambda: (tf.sin(x), x * 3), lambda: (x * x, x + 1))
+    return a * b
+
+
+def _nested(x: Any, n: Any) -> Any:
+    y = x * 2
+    return v1.cond(n > 1, lambda: v1.cond(tf.reduce_sum(x) > 0, lambda: y * x, lambda: tf.exp(x)), lambda: x - y) * y
+
+
+@pytest.mark.parametrize("f", [_two, _nested])
+def test_gradients_of_conditionals(graph: Any, f: Callable[..., Any]) -> None:
+    x, n = inputs()
+    y = f(x, n)
+    tf.identity(y, name="y")
+    tf.identity(v1.gradients(y, x)[0], name="y_1")
+    check(graph, *((sign * X, np.int32(n)) for sign in (1, -1) for n in (0, 3)))
 
 
 # Graphs that no function of TensorFlow's writes

@@ -266,6 +266,12 @@ def test_dynamic_shapes_ask_for_examples() -> None:
         trivium.from_tensorflow(keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(3)]))
 
 
+def test_a_graph_takes_its_inputs_in_order() -> None:
+    definition = tf.function(lambda x: x + 1).get_concrete_function(tf.TensorSpec((2,))).graph.as_graph_def()
+    with pytest.raises(trivium.Error, match="GraphDef has no arguments outputs, expected inputs in the order"):
+        trivium.from_tensorflow(definition, np.ones(2, np.float32), outputs=["y"])
+
+
 def test_what_cannot_be_imported() -> None:
     with pytest.raises(trivium.Error, match="cannot import a int"):
         trivium.from_tensorflow(3)

@@ -51,7 +51,15 @@ def test_the_served_signature_is_found(folder: Path) -> None:
     saved.f = tf.function(lambda x: {"y": x * 2}, input_signature=[tf.TensorSpec((2, 4))])
     saved.g = tf.function(lambda x: {"y": x * 3}, input_signature=[tf.TensorSpec((2, 4))])
     tf.saved_model.save(saved, str(folder), signatures={"one": saved.f, "other": saved.g})
-    refuse(folder, "has the signatures one, other, expected serving_default, or only one")
+    refuse(folder, "has the signatures one, other, expected signature= with one of them, or serving_default")
+    for trust in (False, True):
+        for name, factor in (("one", 2), ("other", 3)):
+            results = trivium.evaluate(load(folder, signature=name, trust=trust), X)
+            np.testing.assert_array_equal(results[0], X * factor)
+        with pytest.raises(trivium.Error, match="has the signatures one, other, expected third"):
+            load(folder, signature="third", trust=trust)
+    with pytest.raises(trivium.Error, match="expected a SavedModel's folder"):
+        trivium.from_tensorflow(saved.f, X, signature="one")
     tf.saved_model.save(saved, str(folder), signatures={"one": saved.f, "serving_default": saved.g})
     np.testing.assert_array_equal(trivium.evaluate(load(folder), X)[0], X * 3)
 

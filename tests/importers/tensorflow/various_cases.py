@@ -33,11 +33,16 @@ GRADIENTS = [
     case(
         "Polygamma",
         lambda n, x: raw.Polygamma(a=n, x=x),
-        np.float32([1, 1, 2, 3, 2, 2]),
-        np.float32([0, -1, -2, -3, -2.5, 0.5]),
+        np.float32([1, 1, 2, 3, 2, 2, 1.5]),
+        np.float32([0, -1, -2, -3, -2.5, 0.5, 0]),
     ),
 ]
 FORMATS = [
+    case("Einsum", lambda x: raw.Einsum(inputs=[x], equation="ij->iji"), normal(2, 3)),
+    *(
+        case("Mean", lambda x: raw.Mean(input=x, axis=[0]), np.full(9, np.iinfo(kind).max - 1, kind))
+        for kind in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32)
+    ),
     case("DataFormatDimMap", lambda x: raw.DataFormatDimMap(x=x), ints(0, 1, 2, 3, -1, -3)),
     *(case("DataFormatVecPermute", lambda x: raw.DataFormatVecPermute(x=x), x) for x in (ints(5, 6, 7, 8), ints(3, 4))),
     case(
@@ -49,6 +54,77 @@ FORMATS = [
         "DynamicPartition",
         lambda x: tuple(raw.DynamicPartition(data=x, partitions=[[2, 0], [2, 1]], num_partitions=4)),
         normal(2, 2, 3),
+    ),
+]
+PLACES = np.array([[0, 1], [2, 0], [2, 3]])
+SPARSE = [
+    *(
+        case(
+            "SparseTensorDenseMatMul",
+            lambda i, v, b, one=one, other=other: raw.SparseTensorDenseMatMul(
+                a_indices=i, a_values=v, a_shape=[3, 4], b=b, adjoint_a=one, adjoint_b=other
+            ),
+            PLACES,
+            x,
+            y,
+        )
+        for one in (False, True)
+        for other in (False, True)
+        for shape in [(3 if one else 4, 2)]
+        for x, y in (
+            (normal(3), normal(*shape[:: -1 if other else 1])),
+            (COMPLEX[0, 0, :3], COMPLEX[0, : shape[0], :2]),
+        )
+        if x.dtype.kind == "f" or not other
+    ),
+    *(
+        case(
+            "SparseReduceSum",
+            lambda i, v, over=over, keep=keep: raw.SparseReduceSum(
+                input_indices=i, input_values=v, input_shape=[3, 4], reduction_axes=over, keep_dims=keep
+            ),
+            PLACES,
+            normal(3),
+        )
+        for over, keep in (([0], False), ([-1], True), ([0, 1], False))
+    ),
+    *(
+        case(
+            op,
+            lambda i, v, d, op=op: getattr(raw, op)(sp_indices=i, sp_values=v, sp_shape=[3, 4], dense=d),
+            PLACES,
+            normal(3),
+            dense,
+        )
+        for op in ("SparseDenseCwiseDiv", "SparseDenseCwiseMul")
+        for dense in (positive(3, 4), positive(4))
+    ),
+    case(
+        "SparseDenseCwiseAdd",
+        lambda i, v, d: raw.SparseDenseCwiseAdd(sp_indices=i, sp_values=v, sp_shape=[3, 4], dense=d),
+        PLACES,
+        normal(3),
+        normal(3, 1),
+    ),
+    *(
+        case(
+            "RaggedTensorToTensor",
+            lambda v, d, shape=shape, splits=splits: raw.RaggedTensorToTensor(
+                shape=shape,
+                values=v,
+                default_value=d,
+                row_partition_tensors=[np.int64(splits)],
+                row_partition_types=["ROW_SPLITS"],
+            ),
+            values,
+            np.float32(-1),
+        )
+        for shape, splits, values in (
+            (-1, [0, 2, 2, 5], normal(5)),
+            ([2, 4], [0, 2, 2, 5], normal(5)),
+            ([4, 2, 3], [0, 2, 2, 5], normal(5, 3)),
+            (-1, [0, 0], normal(0)),
+        )
     ),
 ]
 QUANTIZED = [
@@ -127,4 +203,4 @@ WINDOWS = [
         )
     ),
 ]  # fmt: skip
-VARIOUS_CASES: list[Case] = [*BITS, *GRADIENTS, *FORMATS, *QUANTIZED, *COLORS, *BEST, *WINDOWS]
+VARIOUS_CASES: list[Case] = [*BITS, *GRADIENTS, *FORMATS, *SPARSE, *QUANTIZED, *COLORS, *BEST, *WINDOWS]

@@ -150,7 +150,7 @@ def checked(case: Case, training: bool) -> tuple[Verdict, list[str]]:
         got, compiled = _outcome(case, training, lambda f: trivium.tensorflow.function(f, autograph=False))
     except Exception as error:  # various types: whatever a layer runs into
         return Verdict(WRONG, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"), []
-    return compared(got, wanted), sorted(compiled._foreign)
+    return compared(got, wanted), sorted(compiled._setup.foreign)
 
 
 def _outcome(case: Case, training: bool, compiler: Callable[..., Any]) -> tuple[list[np.ndarray], Any]:

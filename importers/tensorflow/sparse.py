@@ -1,0 +1,157 @@
+"""Sparse and ragged tensors by their components. What determines shapes (the shape of a sparse tensor, the splits of a
+ragged one) must be known during import; indices and elements need not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from trivium.importers.tensorflow.context import Context, Known, Operand, axes, rule
+from trivium.importers.tensorflow.indexing import scattered
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import F32, is_complex, is_float
+
+
+@rule("SparseTensorDenseMatMul")
+def sparse_matmul(
+    ctx: Context, a_indices: Value, a_values: Value, a_shape: Known, b: Value, *, adjoint_a: bool, adjoint_b: bool
+) -> Value:
+    """SparseTensorDenseMatMul(a_indices, a_values, a_shape, b; adjoint_a=false, adjoint_b=false) -> product"""
+    kind = b.type.element_type
+    if is_float(kind) and kind.width < 32:
+        a_values, b = ctx.convert(a_values, F32), ctx.convert(b, F32)
+    a_values = _conjugate(ctx, a_values) if adjoint_a else a_values
+    b = ctx.transpose(_conjugate(ctx, b), [1, 0]) if adjoint_b else b
+    row, column = (1, 0) if adjoint_a else (0, 1)
+    taken = ctx.take(b, _column(ctx, a_indices, column))
+    terms = ctx.times(taken, ctx.broadcast_in_dim(a_values, taken.type.shape, [0]))
+    start = ctx.full((int(a_shape[row]), b.type.shape[1]), 0, b.type.element_type)
+    places = ctx.slice(a_indices, 1, row, row + 1)
+    return ctx.convert(scattered(ctx, ops.Add, start, places, terms), kind)
+
+
+def _conjugate(ctx: Context, x: Value) -> Value:
+    return ctx.add(ops.Conj(x)) if is_complex(x.type.element_type) else x
+
+
+def _column(ctx: Context, indices: Value, place: int) -> Value:
+    return ctx.reshape(ctx.slice(indices, 1, place, place + 1), indices.type.shape[:1])
+
+
+@rule("SparseReduceSum")
+def sparse_sum(
+    ctx: Context,
+    input_indices: Value,
+    input_values: Value,
+    input_shape: Known,
+    reduction_axes: Known,
+    *,
+    keep_dims: bool,
+) -> Value:
+    """SparseReduceSum(input_indices, input_values, input_shape, reduction_axes; keep_dims=false) -> output"""
+    rank = len(input_shape)
+    gone = axes(reduction_axes, rank) if reduction_axes.size else tuple(range(rank))
+    kept = [i for i in range(rank) if i not in gone]
+    shape = [1 if i in gone else int(input_shape[i]) for i in range(rank) if keep_dims or i not in gone]
+    if not kept:
+        return ctx.reshape(ctx.reduce(ops.Add, input_values, [0]), shape)
+    places = ctx.concatenate([ctx.slice(input_indices, 1, i, i + 1) for i in kept], 1)
+    start = ctx.full([int(input_shape[i]) for i in kept], 0, input_values.type.element_type)
+    return ctx.reshape(scattered(ctx, ops.Add, start, places, input_values), shape)
+
+
+def _with_dense(name: str, combine: Callable[[Context, Value, Value], Value]) -> None:
+    def rule_of(ctx: Context, sp_indices: Value, sp_values: Value, sp_shape: Known, dense: Value) -> Value:
+        """SparseDenseCwise(sp_indices, sp_values, sp_shape, dense) -> output"""
+        flat = ctx.reshape(ctx.broadcast(dense, sp_shape.tolist()), (int(np.prod(sp_shape)),))
+        strides = np.cumprod([1, *sp_shape[:0:-1]])[::-1].astype(sp_indices.type.element_type.dtype)
+        weights = ctx.broadcast(ctx.elements(np.ascontiguousarray(strides)), sp_indices.type.shape)
+        places = ctx.reduce(ops.Add, ctx.times(sp_indices, weights), [1])
+        return combine(ctx, sp_values, ctx.take(flat, places))
+
+    rule.add(name, rule_of)
+
+
+_with_dense("SparseDenseCwiseAdd", lambda ctx, x, y: ctx.plus(x, y))
+_with_dense("SparseDenseCwiseDiv", lambda ctx, x, y: ctx.over(x, y))
+_with_dense("SparseDenseCwiseMul", lambda ctx, x, y: ctx.times(x, y))
+
+
+@rule("RaggedTensorToTensor")
+def ragged_to_dense(
+    ctx: Context,
+    shape: Known,
+    values: Value,
+    default_value: Value,
+    row_partition_tensors: list[Operand],
+    *,
+    row_partition_types: tuple[bytes, ...],
+) -> Value:
+    """RaggedTensorToTensor(shape, values, default_value, row_partition_tensors...; row_partition_types) -> result"""
+    kinds = [x.decode() if isinstance(x, bytes) else x for x in row_partition_types]
+    if kinds != ["ROW_SPLITS"]:
+        ctx.unsupported("row_partition_types", kinds, "one dimension that is ragged, by its ROW_SPLITS")
+    splits = ctx.known(row_partition_tensors[0], "row_partition_tensors")
+    lengths, element = np.diff(splits), values.type.static_shape[1:]
+    given = [-1, -1] if not shape.ndim else [int(x) for x in shape[:2]]
+    count, width = (x if x >= 0 else y for x, y in zip(given, (len(lengths), int(lengths.max(initial=0))), strict=True))
+    places = np.full((count, width), -1, np.int32)
+    for row, length in enumerate(lengths[:count]):
+        places[row, : min(length, width)] = np.arange(splits[row], splits[row] + min(length, width))
+    whole = (count, width, *element)
+    missing = ctx.broadcast(default_value, whole)
+    if not values.type.shape[0] or not places.size:
+        return missing
+    taken = ctx.take(values, ctx.elements(np.maximum(places, 0)))
+    return ctx.select(ctx.broadcast_in_dim(ctx.elements(places >= 0), whole, [0, 1]), taken, missing)
+
+
+@rule("RaggedRange")
+def ragged_range(
+    ctx: Context, starts: Known, limits: Known, deltas: Known, *, Tsplits: tf.DType
+) -> tuple[np.ndarray, np.ndarray]:
+    """RaggedRange(starts, limits, deltas; Tsplits) -> rt_nested_splits, rt_dense_values"""
+    if not np.all(deltas):
+        ctx.unsupported("deltas", deltas.tolist(), "numbers that are not zero")
+    kind = starts.dtype
+    rows = np.broadcast(*map(np.atleast_1d, (starts, limits, deltas)))
+    found = []
+    for start, limit, delta in rows:
+        first, last, step = start.item(), limit.item(), delta.item()
+        # Floats might not hold the quotient of integers.
+        count = max(0, -((first - last) // step) if isinstance(step, int) else math.ceil((last - first) / step))
+        steps = np.full(count + 1, step, kind)
+        steps[0] = first
+        found.append(np.add.accumulate(steps, dtype=kind)[:count])  # as its kernel adds
+    return _splits([len(x) for x in found], Tsplits), np.concatenate([np.zeros(0, kind), *found])
+
+
+@rule("RaggedGather")
+def ragged_gather(
+    ctx: Context,
+    params_nested_splits: list[Operand],
+    params_dense_values: Value,
+    indices: Known,
+    *,
+    Tsplits: tf.DType,
+) -> list[Operand]:
+    """RaggedGather(params_nested_splits..., params_dense_values, indices) -> output_nested_splits...,
+    output_dense_values"""
+    if indices.ndim != 1:
+        ctx.unsupported("indices", f"{indices.ndim} dimensions", "one")
+    rows, found = indices.astype(np.int64), []
+    for splits in (ctx.known(x, "params_nested_splits") for x in params_nested_splits):
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(splits) - 1:
+            ctx.unsupported("indices", indices.tolist(), f"numbers from 0 to {len(splits) - 2}")
+        found.append(_splits(np.diff(splits)[rows], Tsplits))
+        parts = [np.arange(int(splits[row]), int(splits[row + 1])) for row in rows]
+        rows = np.concatenate([np.zeros(0, np.int64), *parts])
+    return [*found, ctx.take(params_dense_values, ctx.elements(rows))]
+
+
+def _splits(lengths: Sequence[int] | np.ndarray, kind: tf.DType) -> np.ndarray:
+    return np.cumsum([0, *lengths]).astype(kind.as_numpy_dtype)

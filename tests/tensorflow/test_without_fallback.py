@@ -1,0 +1,123 @@
+"""Functions with `fallback=False`: loops whose length is an argument, tensor arrays that grow, ragged and sparse
+tensors. What only the values of integers determine is compiled for those values."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+tf = pytest.importorskip("tensorflow")
+
+import trivium.tensorflow
+from trivium.ir.errors import UnsupportedOpError
+
+pytestmark = pytest.mark.tensorflow
+
+X = tf.constant(np.random.default_rng(0).standard_normal(3).astype(np.float32))
+
+
+def assert_same(calculate: Callable[..., Any], *args: Any) -> None:
+    """Compares results, and the gradient of the first argument, with TensorFlow's."""
+
+    def with_gradient(*args: Any) -> Any:
+        parts = [x for x in tf.nest.flatten(args[0], expand_composites=True) if x.dtype.is_floating]
+        with tf.GradientTape() as tape:
+            tape.watch(parts)
+            results = calculate(*args)
+        return results, tape.gradient(results, parts)
+
+    compiled = trivium.tensorflow.function(with_gradient, fallback=False)
+    flat = (tf.nest.flatten(f(*args), expand_composites=True) for f in (compiled, tf.function(with_gradient)))
+    for got, wanted in zip(*flat, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_loop_whose_length_is_an_argument() -> None:
+    def powers(x: Any, n: Any) -> Any:
+        return tf.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, tf.sin(v) * 1.5), (0, x))[1]
+
+    for n in (4, 0):
+        assert_same(powers, X, tf.constant(n))
+
+
+def test_a_loop_of_a_function_with_a_program_for_each_length() -> None:
+    @trivium.tensorflow.function(fallback=False)
+    def rows(x: Any, n: Any) -> Any:
+        array = tf.TensorArray(tf.float32, 0, dynamic_size=True, element_shape=(3,))
+        for i in tf.range(n):
+            array = array.write(i, x * tf.cast(i, tf.float32))
+        return array.stack()
+
+    around = tf.function(lambda x, n: rows(x, n) + 1)
+    for n in (2, 4, 2):
+        wanted = X * tf.range(float(n))[:, None]
+        np.testing.assert_allclose(rows(X, tf.constant(n)), wanted)
+        np.testing.assert_allclose(around(X, tf.constant(n)), wanted + 1)
+
+
+def test_tensor_arrays_that_grow() -> None:
+    def written(x: Any) -> Any:
+        array = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+        array = array.write(0, x).write(1, x * 2)
+        for i in tf.range(2, 5):
+            array = array.write(i, tf.sin(x) * tf.cast(i, tf.float32))
+        return array.stack()
+
+    assert_same(written, X)
+
+
+@pytest.mark.parametrize("place", [lambda i, array: i * 2, lambda i, array: array.size() - 1], ids=["jump", "size"])
+def test_tensor_arrays_that_grow_otherwise_are_refused(place: Callable[[Any, Any], Any]) -> None:
+    def written(x: Any) -> Any:
+        array = tf.TensorArray(tf.float32, 2, dynamic_size=True, element_shape=(3,))
+        for i in tf.range(4):
+            array = array.write(place(i, array), x)
+        return array.stack()
+
+    with pytest.raises(UnsupportedOpError, match="counts a loop's iterations"):
+        trivium.tensorflow.function(written, fallback=False)(X)
+    np.testing.assert_array_equal(trivium.tensorflow.function(written)(X), tf.function(written)(X))
+
+
+RAGGED = tf.ragged.constant([[1.0, 2.0], [], [3.0, 4.0, 5.0]])
+SPARSE = tf.sparse.from_dense([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]])
+
+
+@pytest.mark.parametrize("reduce", [tf.reduce_sum, tf.reduce_mean], ids=["sum", "mean"])
+def test_ragged_tensors(reduce: Any) -> None:
+    assert_same(lambda x: reduce(x * 2, 1), RAGGED)
+
+
+def test_ragged_tensors_as_dense_ones() -> None:
+    assert_same(lambda x: tf.sin(x.to_tensor(default_value=-1.0)), RAGGED)
+
+
+def test_parts_of_ragged_tensors() -> None:
+    assert_same(lambda x: (x[:, :2], tf.gather(x, [2, 0, 2]), tf.gather(x, tf.zeros(0, tf.int32)), x[1:]), RAGGED)
+
+
+def test_parts_of_nested_ragged_tensors() -> None:
+    nested = tf.ragged.constant([[[1.0], [2.0, 3.0]], [], [[], [4.0]]])
+    assert_same(lambda x: tf.gather(x, [2, 1, 0]) * 2, nested)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [(tf.constant([3, 0, 2]),), (0, tf.constant([5, -4, 0]), tf.constant([2, -3, 1])), (tf.constant([7]), 1, -2)],
+)
+def test_ragged_ranges(ends: Any) -> None:
+    tensors = [tf.constant(x) for x in ends]
+    compiled = trivium.tensorflow.function(tf.ragged.range, fallback=False)
+    got, wanted = compiled(*tensors), tf.ragged.range(*tensors)
+    np.testing.assert_array_equal(got.row_splits, wanted.row_splits)
+    np.testing.assert_array_equal(got.flat_values, wanted.flat_values)
+
+
+def test_sparse_tensors() -> None:
+    def several(x: Any, dense: Any) -> Any:
+        return tf.sparse.to_dense(x) * 2, tf.sparse.sparse_dense_matmul(x, dense), tf.sparse.reduce_sum(x, 1)
+
+    assert_same(several, SPARSE, tf.constant(np.arange(6, dtype=np.float32).reshape(3, 2)))
