@@ -26,6 +26,8 @@ root_doc = "docs/README"
 html_theme = "furo"
 html_title = "Trivium"
 html_show_copyright = False
+html_static_path = ["assets"]
+html_css_files = ["manual.css"]
 
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # the tests run the notebooks; the manual shows them as they are committed

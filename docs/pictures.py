@@ -67,6 +67,10 @@ def main() -> None:
         take(page, "slowest_line")
         page.locator('[data-pane="kernels"]').click()
         take(page, "its_kernel")
+        page.locator('[data-pane="profile"]').click()
+        page.locator('[data-pane="asm"]').click()
+        page.locator('.listing[data-stage="kernels"] .line.result', has_text="= load").first.click()
+        take(page, "its_instructions")
         browser.close()
 
 
@@ -77,7 +81,7 @@ def take(page: Any, name: str) -> None:
     path = PICTURES / f"{name}.png"
     page.wait_for_timeout(300)
     page.screenshot(path=path)
-    few = Image.open(path).convert("RGB").quantize(48, dither=Image.Dither.NONE)
+    few = Image.open(path).convert("RGB").quantize(96, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
     print(f"docs/images/{name}.png: {path.stat().st_size // 1024} KiB")
 

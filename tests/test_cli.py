@@ -81,7 +81,7 @@ def test_dynamic_shapes_are_those_of_the_inputs(trivium: Command) -> None:
     np.save("x.npy", np.ones((5, 3), np.float32))
     np.save("n.npy", np.int32(1))
     assert "(5, 3)" in succeed(trivium("run", "program.mlir", "--input", "x.npy", "--input", "n.npy"))
-    expected = "argument 0 has type tensor<?x3xf32>, expected a tensor of static shape"
+    expected = "argument 0 has type tensor<?x3xf32>, expected one of static shape (trivium convert --shape fixes sizes)"
     for words in (("run", "program.mlir", "--random"), ("bench", "program.mlir")):
         refuse(trivium(*words), expected)
 
@@ -150,6 +150,36 @@ def test_show_prints_each_stage(trivium: Command, stage: str, shows: str) -> Non
     assert shows in succeed(trivium("show", "program.mlir", "--stage", stage))
 
 
+OPEN = """
+func.func @main(%x: tensor<?x3xf32> {trivium.name = "rows"}, %y: tensor<2xf32>) -> tensor<?x3xf32> {
+  %0 = stablehlo.tanh %x : tensor<?x3xf32>
+  return %0 : tensor<?x3xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("given", ["rows=2x3", "0=2,3"])
+def test_open_sizes_are_fixed(trivium: Command, given: str) -> None:
+    Path("open.mlir").write_text(OPEN)
+    succeed(trivium("convert", "open.mlir", "-o", "fixed.mlir", "--shape", given))
+    assert "?" not in succeed(trivium("show", "fixed.mlir"))
+    assert "2x3xf32" in succeed(trivium("show", "open.mlir", "--stage", "kernels", "--shape", given))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("rows", "--shape has 'rows', expected a name and sizes"),
+        ("z=2x3", "--shape names z, expected any of rows, 1"),
+        ("rows=2x4", "--shape has 2x4 for rows, which is tensor<?x3xf32>"),
+        ("1=2", "--shape leaves sizes of rows open"),
+    ],
+)
+def test_sizes_that_cannot_be_fixed(trivium: Command, given: str, message: str) -> None:
+    Path("open.mlir").write_text(OPEN)
+    refuse(trivium("convert", "open.mlir", "-o", "fixed.mlir", "--shape", given), message)
+
+
 def test_show_writes_a_page_of_all_stages(trivium: Command) -> None:
     succeed(trivium("show", "program.mlir", "--html", "page.html", "--stage", "llvm"))
     page = Path("page.html").read_text()
@@ -161,6 +191,7 @@ def test_show_writes_a_page_with_times(trivium: Command) -> None:
     succeed(trivium("show", "program.mlir", "--html", "page.html", "--profile"))
     assert data_of(Path("page.html").read_text())["times"]["seconds"] > 0
     refuse(trivium("show", "program.mlir", "--profile"), "expected --html")
+    refuse(trivium("show", "program.mlir", "--device", "cpu"), "--device chooses what a stage is compiled for")
 
 
 def test_run_with_random_inputs_is_repeatable(trivium: Command) -> None:
@@ -231,7 +262,9 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "unknown device": (("run", "program.mlir", "--random", "--device", "tpu"), "unknown device 'tpu'; expected one of"),
     "no inputs": (("run", "program.mlir"), "has 0 --input files, expected 2 (or --random)"),
     "both inputs": (("run", "program.mlir", "--random", "--input", "x.npy"), "cannot be used together"),
-    "missing input": (("run", "program.mlir", *("--input", "x.npy") * 2), "cannot read x.npy"),
+    "missing input": (("run", "program.mlir", *("--input", "x.npy") * 2), "x.npy does not exist"),
+    "unknown device of the demo": (("demo", "--device", "nothing"), "unknown device 'nothing'"),
+    "results in a folder": (("run", "program.mlir", "--random", "--save", "."), "cannot write .: Is a directory"),
     "wrong input": (("run", "program.mlir", *("--input", "bytes.mlir") * 2), "cannot read bytes.mlir"),
     "wrong seed": (("run", "program.mlir", "--random=one"), "'one' is not a valid integer"),
     "save folder": (("run", "program.mlir", "--random", "--save", "no/x.npz"), "cannot write no/x.npz"),

@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 import trivium
 from trivium.cli import main
+from trivium.ir.location import FileLocation
 
 FUSED = """
 func.func @main(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
@@ -41,11 +42,20 @@ def explained(text: str) -> str:
 
 def test_which_ops_share_a_kernel() -> None:
     text = explained(FUSED)
-    assert text.startswith("3 ops became 2 launches of 2 kernels")
+    assert text.startswith("3 ops became 2 launches of 2 kernels; the values that pass between them take 16,384 bytes.")
     assert "tanh and exponential are one kernel" in text
-    assert "The result of exponential is stored" in text
+    assert "The result of exponential is stored by fused_tanh_exponential_0 for dot_0: " in text
     assert "dot_general reads each element many times" in text
     assert "16,384 bytes are copied from arg0 to result1, which is a result of its own." in text
+
+
+def test_lines_and_repeated_ops() -> None:
+    module = trivium.parse(FUSED)
+    for op, line in zip(module.main.body.block, (3, 4, 5, 6), strict=True):
+        op.location = FileLocation("/home/model.py", line)
+    assert "(model.py:3 and 4): tanh and exponential are one kernel;" in trivium.compile(module).explain()
+    squares = trivium.parse(FUSED.replace("exponential", "tanh"))
+    assert ": tanh (2 times) are one kernel;" in trivium.compile(squares).explain()
 
 
 def test_values_of_a_loop_are_copied() -> None:
@@ -60,9 +70,9 @@ def test_shapes_that_were_compiled() -> None:
     for size in (2, 5, 2):
         run(np.zeros(size, np.float32), np.zeros(3, np.float32))
     lines = run.explain().split("\n")
-    assert "It was compiled for 5, 3." in lines
-    assert "It was compiled for 2, 3: the shape of argument 0 is new." in lines
-    assert lines[-1].startswith("1 ops became 1 launch")
+    assert "It was compiled for the shapes 5, 3." in lines
+    assert "It was compiled for the shapes 2, 3: the shape of argument 0 is new." in lines
+    assert "1 op became 1 launch of 1 kernel; no value passes between them in memory." in lines
 
 
 def test_explaining_changes_nothing() -> None:
@@ -77,3 +87,11 @@ def test_the_command(tmp_path, command: str) -> None:
     (tmp_path / "program.mlir").write_text(FUSED)
     result = CliRunner().invoke(main, [command, str(tmp_path / "program.mlir")])
     assert "are one kernel" in result.output
+
+
+def test_a_program_that_computes_nothing() -> None:
+    first, *rest = explained(
+        "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
+    ).splitlines()
+    assert first == "It computes nothing: its results are its arguments, or constants."
+    assert rest == ["16 bytes are copied from arg0 to result0, which is a result of its own."]

@@ -1,6 +1,10 @@
 """What `trivium.explain` says of the frameworks' programs: what was compiled, why again, and what was left."""
 
 import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +33,12 @@ def test_programs_that_are_gone_are_not_explained() -> None:
     assert trivium.explain() == "f was compiled for 4."
 
 
+def test_what_is_said_of_several_ops_of_a_line_is_said_once() -> None:
+    for owner, text in (("a.py:1", "Const runs"), ("a.py:1", "Const runs"), ("a.py:1", "Assert runs"), ("a.py:2", "x")):
+        journal.left(owner, text)
+    assert trivium.explain() == "Const runs\nAssert runs\nx"
+
+
 @pytest.mark.torch
 def test_pytorch() -> None:
     torch = pytest.importorskip("torch")
@@ -44,10 +54,9 @@ def test_pytorch() -> None:
         torch.testing.assert_close(compiled(x), torch.exp(torch.tanh(x) * 2 + 1))
     text = trivium.explain()
     assert "trivium_journal.twice.default runs in PyTorch, between compiled parts: " in text
-    assert "was compiled for its first sizes." in text
-    assert "was compiled again, for sizes number 2: " in text
-    assert "has 5, had 3; " in text
-    assert "Each combination of sizes is compiled once: inputs that are padded" in text
+    assert f" of torch.compile (inference, {__file__}:" in text
+    assert "was compiled for inputs of 3x2." in text
+    assert "was compiled again, for inputs of 5x2. Each combination of sizes is compiled once." in text
     assert "add and exponential are one kernel" in text
 
 
@@ -65,6 +74,7 @@ def test_tensorflow() -> None:
         np.testing.assert_allclose(scaled(tf.ones(3), by), np.tanh(np.ones(3)) * by + 1, rtol=1e-5)
     text = trivium.explain()
     assert "AsString runs in TensorFlow, between compiled parts: it has no rule." in text
+    assert "part_of_scaled was compiled for the shapes 3." in text
     assert "scaled was traced again, for " in text
     assert "tensors instead of Python numbers" in text
     assert "tanh, multiply and add are one kernel" in text
@@ -76,11 +86,15 @@ def test_unknown_sizes_in_tensorflow() -> None:
     import trivium.tensorflow
 
     signature = [tf.TensorSpec([None], tf.float32)]
-    wave = trivium.tensorflow.function(lambda x: tf.sin(x) + 1, input_signature=signature)
+
+    @trivium.tensorflow.function(input_signature=signature)
+    def wave(x):
+        return tf.sin(x) + 1
+
     for size in (2, 7):
         wave(tf.ones(size))
     text = trivium.explain()
-    assert "was compiled for the shapes 2." in text
+    assert "wave was compiled for the shapes 2." in text
     assert "was compiled again, for the shapes 7. Unknown sizes are compiled for each combination" in text
 
 
@@ -97,5 +111,28 @@ def test_jax() -> None:
     text = trivium.explain()
     assert "wave at " in text
     assert "was compiled for float32[2]." in text
-    assert "was compiled again, for float32[7]. JAX traces a function for each combination" in text
+    assert "was compiled again, for float32[7]. JAX traces a function, and each derivative of it, " in text
     assert "sine and add are one kernel" in text
+
+
+DEVICE = """
+import jax, trivium
+@jax.jit
+def wave(x):
+    return jax.numpy.sin(x) + 1
+for size in (2, 7):
+    wave(jax.numpy.ones(size))
+print(trivium.explain())
+"""
+
+
+@pytest.mark.jax
+def test_the_device_of_jax(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    (tmp_path / "wave.py").write_text(DEVICE)
+    environment = {**os.environ, "JAX_PLATFORMS": "trivium"}
+    done = subprocess.run([sys.executable, tmp_path / "wave.py"], capture_output=True, text=True, env=environment)
+    place = f"jit_wave at {tmp_path / 'wave.py'}:5:"
+    assert f"{place}11 was compiled for tensor<2xf32>." in done.stdout, done.stderr
+    assert f"{place}11 was compiled again, for tensor<7xf32>. JAX traces a function" in done.stdout
+    assert "sine and add are one kernel" in done.stdout

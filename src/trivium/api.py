@@ -68,14 +68,20 @@ def from_torch(
 
 
 def from_tensorflow(
-    function: object, *args: object, parameters: str = "constants", trust: bool = False, **kwargs: object
+    function: object,
+    *args: object,
+    parameters: str = "constants",
+    trust: bool = False,
+    signature: str | None = None,
+    **kwargs: object,
 ) -> Module:
     """Imports a `tf.function`, `ConcreteFunction`, `GraphDef`, SavedModel folder, Keras model or its file.
 
     `args` and `kwargs` are example inputs or `tf.TensorSpec`s. `parameters`: see `from_torch`. `trust`: see `load`.
+    `signature` is the name of a SavedModel's signature; without one, it is `serving_default`, or the only one.
     """
     importer = _importer("tensorflow", "tensorflow")
-    return importer.import_module(function, args, kwargs, parameters=parameters, trust=trust)
+    return importer.import_module(function, args, kwargs, parameters=parameters, trust=trust, signature=signature)
 
 
 def from_jax(function: Callable[..., object] | ClosedJaxpr, *args: object, **kwargs: object) -> Module:
@@ -157,6 +163,7 @@ def compile(
     module: Module,
     *,
     device: str = "cpu",
+    target: str | None = None,
     threads: int | None = None,
     fast_math: bool = False,
     autotune: bool = False,
@@ -172,7 +179,11 @@ def compile(
 
     On a GPU, `deterministic=False` allows atomic operations to update floats, as in the gradient of an embedding:
     results then depend on the order of threads, and differ in the last bits from run to run. `tf32` allows tensor cores
-    to multiply f32: they round factors to 10 bits of mantissa. Raises `CompileError`, or `VerificationError`.
+    to multiply f32: they round factors to 10 bits of mantissa.
+
+    `target` names a kind of processor to compile for instead of this one: `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or
+    `aarch64`, with Linux. A program for a processor that this machine does not have can be saved and inspected here,
+    and runs where `load_executable` reads its file. Raises `CompileError`, or `VerificationError`.
     """
     from trivium.backends.advice import advised
     from trivium.executable import compile_module
@@ -185,6 +196,7 @@ def compile(
         return compile_module(
             module,
             device=device,
+            target=target,
             threads=threads,
             fast_math=fast_math,
             autotune=autotune,
@@ -207,9 +219,9 @@ def load_executable(path: str | Path, *, device: str = "cpu") -> Executable:
 
 
 def explain() -> str:
-    """Says in sentences what `torch.compile`, `trivium.tensorflow.function` and `trivium.jit` made of the programs of
-    this process: for what each was compiled, why again and how to avoid it, what was left to the framework, and, as
-    `Executable.explain` does, why ops share a kernel."""
+    """Says in sentences what `torch.compile`, `trivium.tensorflow.function`, `trivium.jit` and JAX's device `trivium`
+    made of the programs of this process: for what each was compiled, why again and how to avoid it, what was left to
+    the framework, and, as `Executable.explain` does, why ops share a kernel."""
     from trivium.journal import explained
 
     return explained()

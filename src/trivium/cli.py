@@ -19,11 +19,11 @@ from rich.table import Table
 import trivium
 from trivium.commands.debug import debug
 from trivium.commands.explain import diff, explain
-from trivium.commands.options import DEVICE, INPUTS, PATH, PROGRAM, RANDOM, THREADS, TRUST
+from trivium.commands.inputs import inputs_of, reshaped, static_types
+from trivium.commands.options import DEVICE, INPUTS, PATH, PROGRAM, RANDOM, SHAPES, THREADS, TRUST
 from trivium.executable import STAGES, Executable, Signature, is_artifact
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
-from trivium.ir.types import TensorType
 
 if TYPE_CHECKING:
     from trivium.backends.table.discovery import Found
@@ -55,10 +55,11 @@ def main() -> None:
 @click.argument("source", type=PATH)
 @click.option("-o", "--output", type=PATH, required=True, help="The file to write (.mlir, .mlirbc).")
 @click.option("--target-version", help="The version of StableHLO to write for (.mlirbc), as in 1.9.0.")
+@SHAPES
 @TRUST
-def convert(source: Path, output: Path, target_version: str | None, trust: bool) -> None:
+def convert(source: Path, output: Path, target_version: str | None, shapes: Sequence[str], trust: bool) -> None:
     """Converts a model (.onnx, .pt2, SavedModel folder, .mlir, .mlirbc) to a Trivium program."""
-    module = trivium.load(source, trust=trust)
+    module = _loaded(source, trust, shapes)
     module.verify()
     module.save(output, version=target_version)
     click.echo(f"{output}: {_count_ops(module)} ops, {_described(module)}")
@@ -67,12 +68,13 @@ def convert(source: Path, output: Path, target_version: str | None, trust: bool)
 @main.command()
 @PROGRAM
 @click.option("-o", "--output", type=PATH, required=True, help="The file to write.")
+@click.option("--target", help="The kind of processor: x86-64-v2, -v3, -v4 or aarch64; by default, this one.")
 @THREADS
 @TRUST
 @DEVICE
-def compile(program: Path, output: Path, threads: int | None, trust: bool, device: str) -> None:
+def compile(program: Path, output: Path, target: str | None, threads: int | None, trust: bool, device: str) -> None:
     """Compiles a program to a file for `trivium run` and trivium.load_executable, on machines like this one."""
-    compiled = trivium.compile(trivium.load(program, trust=trust), device=device, threads=threads)
+    compiled = trivium.compile(trivium.load(program, trust=trust), device=device, target=target, threads=threads)
     compiled.save(output)
     click.echo(f"{output}: {output.stat().st_size} bytes, {compiled.signature}")
 
@@ -82,22 +84,33 @@ def compile(program: Path, output: Path, threads: int | None, trust: bool, devic
 @click.option("--stage", type=click.Choice(STAGES), help="A stage of compilation; by default the program itself.")
 @click.option("--html", type=PATH, help="Write a page that shows the program and its stages to this file instead.")
 @click.option("--profile", "timed", is_flag=True, help="Run it on random inputs, and show the times on the page.")
+@SHAPES
 @TRUST
-@DEVICE
-def show(program: Path, stage: str | None, html: Path | None, timed: bool, trust: bool, device: str) -> None:
+@click.option("--device", help="The device to compile for, with --stage or --html; by default the CPU.")
+def show(
+    program: Path,
+    stage: str | None,
+    html: Path | None,
+    timed: bool,
+    shapes: Sequence[str],
+    trust: bool,
+    device: str | None,
+) -> None:
     """Prints a program, or a stage of its compilation."""
-    module = trivium.load(program, trust=trust)
+    module = _loaded(program, trust, shapes)
     if timed and html is None:
         raise Error("--profile shows times on a page, expected --html, too (trivium profile prints them)")
     if html is not None:
         from trivium.page import page_of, write_page
 
-        compiled = trivium.compile(module, device=device) if timed else None
-        found = compiled.profile(*_inputs(compiled.signature, 0, ())) if compiled else None
-        write_page(html, page_of(module, program.name, device, stage or "", profile=found))
+        compiled = _traced(module, device or "cpu") if timed else None
+        found = compiled.profile(*inputs_of(compiled.signature, 0, ())) if compiled else None
+        write_page(html, page_of(module, program.name, device or "cpu", stage or "", profile=found))
         click.echo(f"Wrote {html}.")
         return
-    click.echo(str(module) if stage is None else trivium.compile(module, device=device).stage(stage))
+    if stage is None and device is not None:
+        raise Error("--device chooses what a stage is compiled for, expected --stage or --html, too")
+    click.echo(str(module) if stage is None else trivium.compile(module, device=device or "cpu").stage(stage))
 
 
 @main.command()
@@ -120,10 +133,10 @@ def run(
     """Compiles a program and runs it once. A file that `trivium compile` wrote runs immediately, and needs --trust,
     because it contains machine code."""
     compiled = _compiled(program, trust, device)
-    arguments = _inputs(compiled.signature, seed, inputs)
+    arguments = inputs_of(compiled.signature, seed, inputs)
     if reshape:
-        kinds = _static_types(compiled.signature)
-        arguments = [_reshaped(array, kind) for array, kind in zip(arguments, kinds, strict=True)]
+        kinds = static_types(compiled.signature)
+        arguments = [reshaped(array, kind) for array, kind in zip(arguments, kinds, strict=True)]
     results = compiled(*arguments)
     if save is not None:
         _save(save, results)
@@ -146,7 +159,7 @@ def bench(program: Path, against: str, threads: int | None, seconds: float, trus
 
     module = trivium.load(program, trust=trust)
     compiled = trivium.compile(module, device=device, threads=threads)
-    arguments = _inputs(compiled.signature, 0, ())
+    arguments = inputs_of(compiled.signature, 0, ())
     peers = contenders(module, arguments, [name for name in against.split(",") if name], threads)
     timings = measure({"trivium": lambda: compiled(*arguments), **peers}, seconds)
     table = Table("contender", "median", "fastest", "relative to trivium")
@@ -165,6 +178,7 @@ def bench(program: Path, against: str, threads: int | None, seconds: float, trus
 @click.option("--trace", type=PATH, help="Write one run to this file, as a trace that Perfetto opens.")
 @click.option("--json", "table", type=PATH, help="Write the table to this file, as JSON.")
 @click.option("--html", type=PATH, help="Write a page to this file that shows the times in all stages of the program.")
+@SHAPES
 @TRUST
 @DEVICE
 def profile(
@@ -176,13 +190,15 @@ def profile(
     trace: Path | None,
     table: Path | None,
     html: Path | None,
+    shapes: Sequence[str],
     trust: bool,
     device: str,
 ) -> None:
     """Shows where the time of a run goes: each step, its share, how near it is to the device's limits, and the line of
     the source that it came from."""
-    compiled = trivium.compile(trivium.load(program, trust=trust), device=device, threads=threads)
-    found = compiled.profile(*_inputs(compiled.signature, seed, inputs), runs=runs)
+    module = _loaded(program, trust, shapes)
+    compiled = _traced(module, device, threads) if html else trivium.compile(module, device=device, threads=threads)
+    found = compiled.profile(*inputs_of(compiled.signature, seed, inputs), runs=runs)
     click.echo(str(found))
     if trace is not None:
         found.save(trace, trace=True)
@@ -265,64 +281,31 @@ def _compiled(program: Path, trust: bool, device: str) -> Executable:
     return trivium.load_executable(program, device=device)
 
 
-def _inputs(signature: Signature, seed: int | None, files: Sequence[Path]) -> list[np.ndarray]:
-    if seed is not None and files:
-        raise Error("--random and --input cannot be used together")
-    if seed is None and len(files) != len(signature.arguments):
-        raise Error(f"has {len(files)} --input files, expected {len(signature.arguments)} (or --random)")
-    if seed is None:
-        return [_read(path) for path in files]
-    generator = np.random.default_rng(seed)
-    return [random_array(generator, kind) for kind in _static_types(signature)]
+def _loaded(program: Path, trust: bool, shapes: Sequence[str]) -> Module:
+    """Loads a program, with the sizes fixed that `shapes` names."""
+    from trivium.commands.shapes import with_shapes
+
+    module = trivium.load(program, trust=trust)
+    return with_shapes(module, shapes) if shapes else module
 
 
-def _static_types(signature: Signature) -> list[TensorType]:
-    """Returns the types of the arguments, which must have static shapes."""
-    kinds = [parameter.type for parameter in signature.arguments]
-    for index, kind in enumerate(kinds):
-        if not getattr(kind, "is_static", False):
-            raise Error(f"argument {index} has type {kind}, expected a tensor of static shape")
-    return kinds
+def _traced(module: Module, device: str, threads: int | None = None) -> Executable:
+    """Compiles a program for a page with its times."""
+    from trivium.backends.advice import advised
+    from trivium.compiler.stages import CompileOptions
+    from trivium.page.traced import traced
 
-
-def _read(path: Path) -> np.ndarray:
-    """Reads the array in a .npy file. The file is mapped first, so a header cannot request more than it has."""
-    if path.exists() and not path.is_file():
-        raise Error(f"cannot read {path}: it is not a file")
-    try:
-        with np.errstate(all="ignore"):
-            array = np.load(path, allow_pickle=False, mmap_mode="r")
-        if not isinstance(array, np.ndarray):
-            array.close()
-            raise ValueError("has several arrays, expected a .npy file with one")
-        if array.dtype.kind not in "biufcV" or not array.dtype.itemsize:
-            raise ValueError(f"has elements of type {array.dtype}, expected numbers")
-        return np.array(array)
-    # NumPy parses the header as Python source, and raises anything that Python's parser does.
-    except Exception as error:
-        raise Error(f"cannot read {path}: {error or type(error).__name__}") from None
-
-
-def _reshaped(array: np.ndarray, kind: TensorType) -> np.ndarray:
-    if array.size != kind.size:
-        raise Error(f"an input has shape {array.shape}, expected one of {kind.size} elements for {kind}")
-    return array.reshape(kind.static_shape)
+    with advised(module):
+        return Executable(traced(module, device, CompileOptions(threads)))
 
 
 def _save(path: Path, results: Sequence[np.ndarray]) -> None:
     arrays: dict[str, Any] = {str(index): array for index, array in enumerate(results)}
     try:
-        np.savez(path, **arrays)
+        with open(path, "wb") as file:  # NumPy would add a suffix to the name
+            np.savez(file, **arrays)
     except OSError as error:
         raise Error(f"cannot write {path}: {error.strerror}") from None
-
-
-def random_array(generator: np.random.Generator, kind: TensorType) -> np.ndarray:
-    """Returns random elements for a tensor type: normally distributed floats; integers and booleans that are 0 or 1."""
-    shape, dtype = kind.static_shape, kind.dtype
-    if dtype.kind in "biu":
-        return generator.integers(0, 2, shape).astype(dtype)
-    return generator.standard_normal(shape).astype(dtype)
 
 
 def _summary(array: np.ndarray) -> list[str]:

@@ -165,8 +165,7 @@ class Executable:
                 )
             return Executable(profile.loaded).page(machine_code, profile)
         name, device = self.module.main.sym_name, self.loaded.device.client.platform_name
-        options = self._stages.options if self._stages is not None else None
-        return page_of(self.module, name, device, machine_code=machine_code, options=options, profile=profile)
+        return page_of(self.module, name, device, machine_code=machine_code, profile=profile, compiled=self._stages)
 
     def save(self, path: str | Path) -> None:
         """Writes the compiled program to a file, constants included: `trivium.load_executable` runs it, on a processor
@@ -187,6 +186,7 @@ def compile_module(
     module: Module,
     *,
     device: str,
+    target: str | None = None,
     threads: int | None = None,
     fast_math: bool = False,
     autotune: bool = False,
@@ -196,7 +196,9 @@ def compile_module(
     """See `trivium.compile`."""
     from trivium.compiler.driver import CompileOptions
 
-    options = CompileOptions(threads, fast_math, autotune=autotune, deterministic=deterministic, tf32=tf32)
+    options = CompileOptions(
+        threads, fast_math, autotune=autotune, deterministic=deterministic, tf32=tf32, target=target or ""
+    )
     return Executable(client(device).compile(module, options))
 
 

@@ -3,8 +3,10 @@ and for which shapes it was compiled again."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from trivium.backends.parts import PartedExecutable
 from trivium.backends.pjrt import LoadedExecutable
@@ -16,12 +18,15 @@ from trivium.compiler.stages import Stages
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.errors import Error
-from trivium.ir.func import Function
-from trivium.page.tags import ops_of, tag, tags_of
+from trivium.ir.func import Function, Module
+from trivium.ir.location import file_locations
+from trivium.page.tags import ops_of
 
-STAGE = "graph"
 FEW = 6
-"""The ops of a kernel that a sentence names."""
+"""The kinds of ops of a kernel that a sentence names."""
+
+FEW_LINES = 3
+"""The lines of the user's that a sentence names."""
 
 
 def explain_executable(loaded: LoadedExecutable) -> str:
@@ -32,10 +37,11 @@ def explain_executable(loaded: LoadedExecutable) -> str:
             f"{loaded.name} has dynamic shapes, and is compiled for each combination of the shapes of its arguments."
         ]
         lines += [
-            f"It was compiled for {_shapes(now)}{_since(before, now)}." for before, now in pairwise([None, *shapes])
+            f"It was compiled for the shapes {_shapes(now)}{_since(before, now)}."
+            for before, now in pairwise([None, *shapes])
         ]
         if len(shapes) > 1:
-            lines.append("Arguments that are padded to one of these shapes need no further compilation.")
+            lines.append("To avoid further compilations, pad arguments to one of these shapes.")
         return "\n".join([*lines, *([explain_executable(loaded.last)] if shapes else [])])
     if isinstance(loaded, PartedExecutable):
         line = f"{loaded.name} runs in 2 parts: the extents of the second one follow from what the first one computes."
@@ -43,7 +49,7 @@ def explain_executable(loaded: LoadedExecutable) -> str:
     stages: Stages | None = getattr(loaded, "stages", None)
     if stages is None:
         raise Error(f"{loaded.name} has no stages on its device, and cannot be explained")
-    return explain(Stages(stages.module.clone(), stages.target, stages.options))
+    return explain(stages.program, stages.graph)
 
 
 def _shapes(shapes: Shapes | None) -> str:
@@ -63,42 +69,59 @@ def _since(before: Shapes | None, now: Shapes | None) -> str:
 Shapes = tuple[tuple[int, ...] | None, ...]
 
 
-def explain(stages: Stages) -> str:
-    """Returns what was made of a program, one sentence per line. `stages` are its own, not yet lowered."""
-    every = ops_of([stages.graph.main])
-    tag(every, STAGE)
-    program = stages.program
+def explain(program: Program, graph: Module) -> str:
+    """Returns what a graph became, one sentence per line."""
+    every = ops_of([graph.main])
     launches = [step for step in walk(program.steps) if isinstance(step, Launch)]
     places: dict[Operation, list[int]] = {}
     for number, launch in enumerate(launches):
-        for op in _computed(launch, every):
+        for op in launch.ops:
             places.setdefault(op, []).append(number)
-    lines = [_summary(program, launches, every), *_fused(launches, every), *_apart(every, places, launches)]
+    lines = [_summary(program, launches, every), *_fused(launches), *_apart(every, places, launches)]
     return "\n".join([*lines, *_copies(program), *_calls(program)])
-
-
-def _computed(launch: Launch, every: Sequence[Operation]) -> list[Operation]:
-    return [every[number] for origin in launch.origins for number in tags_of(origin, STAGE)]
 
 
 def _summary(program: Program, launches: Sequence[Launch], every: Sequence[Operation]) -> str:
     kernels = len({launch.kernel.digest() for launch in launches})
     computing = sum(1 for op in every if op.results and not isinstance(op, ops.Constant))
+    if not launches and not computing:
+        return "It computes nothing: its results are its arguments, or constants."
     became = f"{_many(len(launches), 'launch', 'launches')} of {_many(kernels, 'kernel', 'kernels')}"
-    return f"{computing} ops became {became}; values between kernels share {program.arena_size:,} bytes."
+    between = f"the values that pass between them take {program.arena_size:,} bytes" if program.arena_size else ""
+    return f"{_many(computing, 'op', 'ops')} became {became}; {between or 'no value passes between them in memory'}."
 
 
-def _fused(launches: Sequence[Launch], every: Sequence[Operation]) -> Iterator[str]:
+def _fused(launches: Sequence[Launch]) -> Iterator[str]:
     """One sentence for each form of kernel, since the layers of a model repeat them."""
-    seen: dict[tuple[str, ...], list[str]] = {}
+    seen: dict[tuple[str, ...], list[Launch]] = {}
     for launch in launches:
-        names = tuple(_name(op) for op in _computed(launch, every))
+        names = tuple(_name(op) for op in launch.ops)
         if len(names) > 1:
-            seen.setdefault(names, []).append(launch.kernel.name)
-    for names, kernels in seen.items():
-        shown = _listed(names) if len(names) <= FEW else f"{', '.join(names[:FEW])} and {len(names) - FEW} more ops"
-        times = f", {len(kernels)} times" if len(kernels) > 1 else ""
-        yield f"{kernels[0]}: {shown} are one kernel{times}; what is between them is never stored."
+            seen.setdefault(names, []).append(launch)
+    for names, alike in seen.items():
+        times = f", which is launched {len(alike)} times" if len(alike) > 1 else ""
+        kernel, lines = alike[0].kernel.name, _lines_of(alike)
+        yield f"{kernel}{lines}: {_kinds(names)} are one kernel{times}; what is between them is never stored."
+
+
+def _kinds(names: Sequence[str]) -> str:
+    """Names the ops of a kernel, each kind once."""
+    kinds, counts = [*dict.fromkeys(names)], Counter(names)
+    words = [f"{kind} ({counts[kind]} times)" if counts[kind] > 1 else kind for kind in kinds[:FEW]]
+    rest = sum(counts[kind] for kind in kinds[FEW:])
+    return _listed([*words, _many(rest, "more op", "more ops")] if rest else words)
+
+
+def _lines_of(launches: Sequence[Launch]) -> str:
+    """Names the lines of the user's that launches compute."""
+    places = (place for x in launches for origin in x.origins for place in file_locations(origin, 1))
+    known = (place for place in places if place.line and not place.file.startswith("<"))
+    lines = sorted({(Path(place.file).name, place.line) for place in known})
+    shown = [
+        str(line) if file == before else f"{file}:{line}" for (before, _), (file, line) in pairwise([("", 0), *lines])
+    ]
+    more = [_many(len(shown) - FEW_LINES, "more line", "more lines")] if len(shown) > FEW_LINES else []
+    return f" ({_listed([*shown[:FEW_LINES], *more])})" if shown else ""
 
 
 def _apart(every: Sequence[Operation], places: dict[Operation, list[int]], launches: Sequence[Launch]) -> Iterator[str]:
@@ -111,11 +134,12 @@ def _apart(every: Sequence[Operation], places: dict[Operation, list[int]], launc
             ]
             if op in places and readers:
                 reason = _reason(op, value, readers[0], places)
-                example = f"{launches[places[op][0]].kernel.name} to {launches[places[readers[0]][0]].kernel.name}"
+                writer, first = launches[places[op][0]], launches[places[readers[0]][0]]
+                example = f"by {writer.kernel.name}{_lines_of([writer])} for {first.kernel.name}"
                 found.setdefault((_name(op), reason), []).append(example)
     for (name, reason), examples in found.items():
-        times = f" ({len(examples)} times)" if len(examples) > 1 else ""
-        yield f"The result of {name} is stored, from {examples[0]}{times}: {reason}."
+        others = f", like {_many(len(examples) - 1, 'other', 'others')}" if len(examples) > 1 else ""
+        yield f"The result of {name} is stored {examples[0]}{others}: {reason}."
 
 
 def _reason(op: Operation, value: Value, reader: Operation, places: dict[Operation, list[int]]) -> str:

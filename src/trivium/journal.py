@@ -40,8 +40,9 @@ def compiled(owner: Hashable, name: str, given: str, program: LoadedExecutable |
 
 
 def left(owner: Hashable, text: str) -> None:
-    """Something was left to the framework."""
-    _entries.append(Entry(owner, text))
+    """Something was left to the framework. What is said of several ops of one line is said once."""
+    if not any(entry.owner == owner and entry.text == text for entry in tuple(_entries)):
+        _entries.append(Entry(owner, text))
 
 
 def explained() -> str:
@@ -52,8 +53,12 @@ def explained() -> str:
 def _lines() -> Iterator[str]:
     from trivium.explaining import explain_executable
 
+    said: dict[Hashable, list[str]] = {}
     for entry in tuple(_entries):
         yield entry.text
         program = entry.program() if entry.program is not None else None
         if program is not None:
-            yield from (f"  {line}" for line in explain_executable(program).split("\n"))
+            summary, *lines = (f"  {line}" for line in explain_executable(program).split("\n"))
+            yield summary
+            yield from ["  Its kernels are as above."] if lines and said.get(entry.owner) == lines else lines
+            said[entry.owner] = lines

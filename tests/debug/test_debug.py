@@ -90,6 +90,12 @@ def test_nothing_is_found_in_correct_programs() -> None:
         minify(module)
 
 
+def test_programs_without_random_arguments_are_not_called_right() -> None:
+    text = "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }"
+    with pytest.raises(Error, match="expected a tensor of static shape"):
+        minify(trivium.parse(text))
+
+
 def test_errors_of_the_compiler_become_small(monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(*_: object) -> None:
         raise KeyError("lost")
@@ -145,7 +151,13 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("", "has no function 'model'"), ("def model(): return 3", "expected a tuple: the model, then its arguments")],
+    [
+        ("", "has no function 'model'"),
+        ("def model(): return 3", "expected a tuple: the model, then its arguments"),
+        ("def model():\n    return 1 / 0", "model.py:2 raised ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(3)", "model.py:2 raised SystemExit: 3"),
+        ("def model(x): return 3", "model.py raised TypeError: model() missing 1 required positional argument: 'x'"),
+    ],
 )
 def test_wrong_targets_are_errors(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "model.py").write_text(content)
@@ -167,6 +179,37 @@ def test_a_wrong_import_from_pytorch(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert result.exit_code == 1, result.output
     assert "aten.tanh.default" in result.output
     assert "while: importing from PyTorch" in result.output
+
+
+@pytest.mark.onnx
+def test_a_wrong_import_from_onnx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    from trivium.importers.onnx.graph import rule
+
+    text = """
+<ir_version: 9, opset_import: ["" : 18]>
+model (float[n, 3] x) => (float[n, 3] y, float[1] most) {
+    s = Sinh (x)
+    t = Tanh (s)
+    u = Add (t, x)
+    y = Mul (u, u)
+    values, indices = TopK <axis = 1> (y, one)
+    most = ReduceMax <keepdims = 0> (values, axis)
+}
+"""
+    text = text.replace("{", "<int64[1] one = {1}, int64[1] axis = {0}> {", 1)
+    model, x = onnx.parser.parse_model(text), np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
+    assert compare(model, x) is None
+    planted.wrong_rule(monkeypatch, ops.Tanh)
+    found = compare(model, x)
+    assert found is not None
+    assert (found.during, "stablehlo.tanh" in found.op) == ("running the compiled program", True)
+    monkeypatch.undo()
+    monkeypatch.setitem(rule._rules, "Tanh", rule._rules["Sin"])
+    found = compare(model, x)
+    assert found is not None
+    assert found.op == "t = Tanh(s)"
+    assert found.during == "importing from ONNX"
 
 
 @pytest.mark.torch
@@ -258,6 +301,7 @@ def test_a_wrong_import_from_tensorflow(monkeypatch: pytest.MonkeyPatch, right: 
 @pytest.mark.tensorflow
 def test_a_wrong_rule_under_keras(monkeypatch: pytest.MonkeyPatch) -> None:
     tf = pytest.importorskip("tensorflow")
+    tf.keras.utils.set_random_seed(3)
     layers = [tf.keras.layers.Dense(4, activation="relu"), tf.keras.layers.Dense(3, activation="tanh")]
     model = tf.keras.Sequential([tf.keras.Input((5,)), *layers])
     assert compare(model, tf.ones((2, 5))) is None

@@ -81,10 +81,14 @@ def test_a_line_is_followed_to_the_machine_code_and_back(page) -> None:
     assert found["source"] == {"model.py:6": "chosen"}
     assert found["program"] == {"tanh": "result"}
     (kernel,) = found["kernels"]
+    label = f"kernel.{kernel}:"
     assert all(name.startswith(f"kernel.{kernel}") for name in [*found["llvm"], *found["asm"]])
     assert page.locator('.listing[data-stage="kernels"] .line.result').count() > 3
     page.keyboard.press("7")
-    line(page, "asm", f"kernel.{kernel}:").click()
+    page.evaluate(
+        "name => { const asm = trivium.listings.get('asm'); asm.show(asm.stage.lines.indexOf(name)); }", label
+    )
+    line(page, "asm", label).click()
     back = chosen(page)
     assert back["asm"] == {f"kernel.{kernel}": "chosen"}
     assert back["source"]["model.py:6"] == back["program"]["tanh"] == "origin"
@@ -200,11 +204,21 @@ def slowest(page) -> str:
 
 
 def test_times_are_shown_on_everything(timed) -> None:
+    timed.keyboard.press("4")  # the launches, for which this window is too narrow at first
     for stage in ("source", "launches"):
         assert timed.locator(f'.listing[data-stage="{stage}"] .heat').count() >= 2
     assert timed.locator(".box .warm").count() >= 2
     expect(timed.locator(".box.closed .about").first).to_contain_text("us · ")
     assert timed.locator('.listing[data-stage="launches"] .heat').first.text_content().endswith(" us")
+
+
+@pytest.mark.parametrize("width", [1280, 1440, 1920])
+def test_the_table_of_times_is_whole(timed, width: int) -> None:
+    timed.set_viewport_size({"width": width, "height": 900})
+    timed.reload()
+    timed.locator(".profile table").wait_for()
+    parts = "[...document.querySelectorAll('.profile .view, .profile td button')]"
+    assert timed.evaluate(f"{parts}.filter((e) => e.scrollWidth > e.clientWidth).length") == 0
 
 
 def test_the_slowest_launch_is_one_key_away(timed) -> None:
@@ -244,8 +258,9 @@ def test_charts_select_and_show_the_selection(timed, view: str, mark: str) -> No
     assert selected in drawn.last.locator("title").text_content()
     timed.keyboard.press("Escape")
     expect(timed.locator(".profile .chosen")).to_have_count(0)
-    timed.keyboard.press("h")
-    assert timed.locator(f".profile {mark}.chosen").count() >= 1
+    timed.keyboard.press("h")  # the launch that took longest, which need not hold memory
+    assert len(chosen(timed)["launches"]) == 1
+    assert timed.locator(f".profile {mark}.chosen").count() >= 1 or view == "Memory"
 
 
 def test_modules_have_the_time_of_their_launches(timed) -> None:
@@ -326,3 +341,36 @@ def test_the_passes_between_a_program_and_what_it_becomes(browser, tmp_path: Pat
         page.keyboard.press("]")
         expect(page.locator(".pane.passes .note")).to_contain_text("constant_to_the_right")
         assert chosen(page)["program"]["multiply"] == "chosen"
+
+
+def test_an_op_is_followed_to_its_instructions_and_back(page) -> None:
+    """In a kernel of several ops, only the lines that compute an op belong to it, down to the machine code."""
+    stages = {name: page.locator(f'.listing[data-stage="{name}"]') for name in ("kernels", "llvm", "asm")}
+    page.keyboard.press("6")
+    page.keyboard.press("7")
+    line(page, "source", "line6 =").click()
+    shown = {name: pane.locator(".line.result").all_text_contents() for name, pane in stages.items()}
+    assert all("tanh" in text or "store" in text for text in shown["kernels"])
+    assert 0 < len(shown["asm"]) < page.evaluate("trivium.model.stages.at(-1).lines.length") / 4
+    stages["asm"].locator(".line.result").last.click()
+    found = chosen(page)
+    assert set(found["graph"]) <= {"tanh"}
+    assert found["source"]["model.py:6"] == "origin"
+    assert stages["kernels"].locator(".line.origin").count() < 4
+
+
+def test_a_loop_is_selected_with_what_is_in_it(page) -> None:
+    line(page, "kernels", "reduction").click()
+    kernels = page.locator('.listing[data-stage="kernels"] .line.chosen')
+    assert [text.split()[1] for text in kernels.all_text_contents()][-1] == "}"
+    assert set(chosen(page)["graph"]) == {"dot_general"}
+
+
+def test_a_line_that_became_a_part_of_others_leads_to_them(page) -> None:
+    """The loops of a product are computed by its tiles and its epilogue, and loads become operands."""
+    page.keyboard.press("7")
+    whole = page.evaluate("trivium.model.stages.at(-1).lines.length")
+    for text in ("= add", "= load x1", "store"):
+        line(page, "kernels", text).click()
+        assert 0 < page.evaluate("trivium.listings.get('asm').marked.length") < whole / 3
+        assert page.locator('.listing[data-stage="kernels"] .line.chosen').count() == 1

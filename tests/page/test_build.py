@@ -167,6 +167,31 @@ def test_files_other_than_python_are_not_read(tmp_path: Path) -> None:
 
 
 def _files(op):
-    from trivium.page.graph import file_locations
+    from trivium.ir.location import file_locations
 
     return file_locations(op.location)
+
+
+def test_lines_of_kernels_compute_ops(page: Page) -> None:
+    graph, kernels = stage(page, "graph"), stage(page, "kernels")
+    found = {
+        line.split(" = ")[1].split()[0]: ops
+        for line, ops in zip(kernels.lines, kernels.computes, strict=True)
+        if "%" in line and " = " in line
+    }
+    assert labels(graph, found["tanh"]) == ["tanh"]
+    assert labels(graph, found["reduction"]) in (["dot_general"], ["reduce"])
+
+
+def test_machine_code_names_lines_of_kernels(page: Page) -> None:
+    kernels = stage(page, "kernels")
+    for name, tanh in (("llvm", "fma"), ("asm", "vfmadd")):
+        found = stage(page, name)
+        assert len(found.places) == len(found.lines)
+        from_tanh = [
+            line
+            for line, place in zip(found.lines, found.places, strict=True)
+            if place >= 0 and "= tanh" in kernels.lines[place]
+        ]
+        assert any(tanh in line for line in from_tanh)
+        assert not any("!dbg" in line or "\t.loc" in line for line in found.lines)

@@ -5,12 +5,14 @@ import random
 import pytest
 
 from trivium.page.data import Group, Item
-from trivium.page.groups import MOST, group_items, repetition, split_path
+from trivium.page.groups import MOST, Line, group_items, repetition, split_path
 
 
-def grouped(paths: list[str], keys: list[str] | None = None) -> tuple[list[Item], list[Group]]:
-    items = [Item(f"op{number}", "op") for number in range(len(paths))]
-    groups = group_items(items, [split_path(path) for path in paths], keys or [item.label for item in items])
+def grouped(
+    paths: list[str], labels: list[str] | None = None, lines: list[Line] | None = None
+) -> tuple[list[Item], list[Group]]:
+    items = [Item(label, "op") for label in labels or [f"op{number}" for number in range(len(paths))]]
+    groups = group_items(items, [split_path(path) for path in paths], lines or [None] * len(items))
     return items, groups
 
 
@@ -61,6 +63,18 @@ def test_layers_without_paths_are_groups() -> None:
     items, groups = grouped([""] * len(keys), keys)
     assert [group.name for group in groups[1:]] == [f"repeat {number} of 6" for number in range(1, 7)]
     assert names(items, groups)[0] == ""
+
+
+def test_ops_without_paths_are_in_groups_of_their_lines() -> None:
+    generator = random.Random(0)
+    places: list[Line] = [("/lib/site-packages/optax/_src/update.py", 42), ("/home/me/train.py", 7), None]
+    lines = [places[generator.randrange(2)] for _ in range(100)] + [None]
+    items, groups = grouped([""] * 101, [f"op{generator.randrange(1000)}" for _ in lines], lines)
+    path = {places[0]: "optax/update.py:42", places[1]: "me/train.py:7", None: ""}
+    shown = [
+        name.replace("optax.update", "optax/update").replace("me.train", "me/train") for name in names(items, groups)
+    ]
+    assert [name.split("/part")[0] for name in shown] == [path[line] for line in lines]
 
 
 def test_no_group_has_too_many_ops_of_its_own() -> None:

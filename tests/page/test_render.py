@@ -62,7 +62,7 @@ def test_scripts_make_text_only(name: str) -> None:
 
 
 def test_scripts_are_small() -> None:
-    assert sum(len(asset(name)) for name in OWN_SCRIPTS) < 70_000
+    assert sum(len(asset(name)) for name in OWN_SCRIPTS) < 75_000
 
 
 def test_a_page_is_an_element_of_a_notebook() -> None:

@@ -7,11 +7,14 @@ import pytest
 
 import trivium
 from tests.page.programs import LOOP, data_of, located
+from trivium.compiler import lower
 from trivium.compiler.program import Arena, Launch, walk
+from trivium.compiler.stages import CompileOptions
 from trivium.executable import Executable
 from trivium.page import page_of
 from trivium.page.data import Held, Page, Times
 from trivium.page.times import _spans, _used
+from trivium.page.traced import traced
 from trivium.profile import Profile
 
 ARGUMENTS = np.ones((8, 16), np.float32), np.ones((16, 16), np.float32)
@@ -28,7 +31,7 @@ def profile(run: Executable) -> Profile:
 
 
 def times(run: Executable, profile: Profile) -> tuple[Page, Times]:
-    page = page_of(run.module, device="cpu", machine_code=False, options=profile.loaded.stages.options, profile=profile)  # type: ignore[attr-defined]
+    page = page_of(run.module, device="cpu", machine_code=False, profile=profile)
     assert page.times is not None
     return page, page.times
 
@@ -43,6 +46,34 @@ def test_each_time_belongs_to_its_launch(run: Executable, profile: Profile) -> N
         i for i, item in enumerate(launches.items) if item.kind == "launch"
     }
     assert (found.seconds, found.runs) == (profile.seconds, 3)
+
+
+def test_a_program_that_is_compiled_for_its_page_is_lowered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowered, real = [], lower.lower
+    monkeypatch.setattr(lower, "lower", lambda *given: lowered.append(real(*given)) or lowered[-1])
+    run = Executable(traced(located(), "cpu", CompileOptions(threads=1)))
+    page = page_of(located(), device="cpu", profile=run.profile(*ARGUMENTS, runs=1))
+    assert lowered == [run.program]
+    assert page.times is not None
+    assert page.passes is not None
+
+
+def test_a_program_that_was_compiled_before_is_not_lowered_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lowered, real = [], lower.lower
+    monkeypatch.setattr(lower, "lower", lambda *given: lowered.append(real(*given)) or lowered[-1])
+    run = trivium.compile(located(), threads=1)
+    run.show(tmp_path / "page.html", profile=run.profile(*ARGUMENTS, runs=1))
+    run.explain()
+    assert lowered == [run.program]
+    page = data_of((tmp_path / "page.html").read_text())
+    fresh = page_of(located(), device="cpu", machine_code=False)
+    for name in ("graph", "launches", "kernels"):
+        origins = [item.origins for stage in fresh.stages if stage.name == name for item in stage.items]
+        (shown,) = [stage for stage in page["stages"] if stage["name"] == name]
+        assert [item.get("origins", []) for item in shown["items"]] == origins
+    assert page["passes"] is not None
 
 
 def test_the_arena_holds_each_array_from_the_step_that_writes_it_to_the_last_that_reads_it(
@@ -91,7 +122,7 @@ def test_a_profile_of_another_program_is_refused(profile: Profile, tmp_path: Pat
     other = trivium.compile(trivium.parse(LOOP))
     with pytest.raises(trivium.Error, match="the profile is of another program"):
         other.show(tmp_path / "page.html", profile=profile)
-    with pytest.raises(trivium.Error, match="is of other steps"):
+    with pytest.raises(trivium.Error, match="is another program than the one that was compiled"):
         page_of(other.module, device="cpu", profile=profile)
 
 

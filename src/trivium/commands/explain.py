@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 import trivium
-from trivium.commands.options import DEVICE, PATH, PROGRAM, TRUST
+from trivium.commands.inputs import inputs_of_function
+from trivium.commands.options import DEVICE, INPUTS, PATH, PROGRAM, TRUST
 from trivium.executable import STAGES
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @click.argument("after", type=PATH, required=False)
 @click.option("--html", type=PATH, help="Write a page that shows both instead.")
 @click.option("--random", is_flag=True, help="Evaluate both on random arguments, and name the first op that differs.")
+@INPUTS
 @click.option("--passes", is_flag=True, help="Of one program: list what each pass of the optimizer changed.")
 @click.option("--pass", "number", type=click.IntRange(min=1), help="Of one program: what this pass changed (--passes).")
 @click.option("--rewrites", is_flag=True, help="With --pass: each rewrite of it, with its rule.")
@@ -38,6 +40,7 @@ def diff(
     after: Path | None,
     html: Path | None,
     random: bool,
+    inputs: Sequence[Path],
     passes: bool,
     number: int | None,
     rewrites: bool,
@@ -62,26 +65,57 @@ def diff(
             raise Error("--stage compares a stage of two programs, and there is one")
         lines = _stage(first, second, stage, device)
     else:
-        _ops(first, second, (before.name, "optimized" if after is None else after.name), html, random)
+        names = (before.name, "optimized" if after is None else after.name)
+        _ops(first, second, names, html, _arguments(first, second, random, inputs))
         return
-    if html is not None or random:
-        raise Error("--html and --random compare two programs op by op: they go with no other choice")
+    if html is not None or random or inputs:
+        raise Error("--html, --random and --input compare two programs op by op: they go with no other choice")
     for line in lines:
         click.echo(line)
 
 
-def _ops(first: Module, second: Module | None, names: tuple[str, str], html: Path | None, random: bool) -> None:
-    """Compares two programs op by op."""
+def _arguments(
+    first: Module, second: Module | None, random: bool, inputs: Sequence[Path]
+) -> Sequence[np.ndarray] | None:
+    """Returns the arguments on which two programs are compared; `None` if only their ops are."""
     from trivium.debug import arguments_of
+
+    if not random and not inputs:
+        return None
+    if second is not None:
+        _require_same_arguments(first, second)
+    if random and inputs:
+        raise Error("--random and --input cannot be used together")
+    return inputs_of_function(first.main, inputs) if inputs else arguments_of(first.main)
+
+
+def _require_same_arguments(first: Module, second: Module) -> None:
+    one, other = (module.main.function_type.inputs for module in (first, second))
+    if len(one) != len(other):
+        raise Error(f"the programs take {len(one)} and {len(other)} arguments, expected as many to compare numbers")
+    for index, (here, there) in enumerate(zip(one, other, strict=True)):
+        if here != there:
+            raise Error(
+                f"argument {index} of the programs is {here} and {there}, expected the same type to compare numbers. "
+                "If only the layout differs, export one of the models with a transpose before it; "
+                "without --random and --input, only ops are compared"
+            )
+
+
+def _ops(
+    first: Module,
+    second: Module | None,
+    names: tuple[str, str],
+    html: Path | None,
+    arguments: Sequence[np.ndarray] | None,
+) -> None:
+    """Compares two programs op by op, and their numbers for `arguments`."""
     from trivium.debug.diff import SIGNS, Comparison
 
     passes = None
     if second is None:
         first, second, passes = _optimized(first)
     comparison = Comparison(first, second)
-    if random and first.main.function_type.inputs != second.main.function_type.inputs:
-        raise Error("the programs take different arguments, expected the same types to compare numbers")
-    arguments = arguments_of(first.main) if random else None
     if html is not None:
         from trivium.page import write_page
         from trivium.page.diff import diff_page
@@ -103,13 +137,11 @@ def _optimized(module: Module) -> tuple[Module, Module, Passes]:
     from trivium.compiler.pipeline import inline, optimize
     from trivium.debug.tape import Tape
     from trivium.page.passes import passes_of
-    from trivium.page.tags import ops_of, tag
+    from trivium.page.tags import tagged
 
     before, tape = inline(module), Tape()
-    numbered = before.clone()
-    tag(ops_of([numbered.main]), "program")
     with watched_by(tape):
-        after = optimize(numbered)
+        after = optimize(tagged(before))
     return before, after, passes_of(tape)
 
 
@@ -120,7 +152,7 @@ def _tape(module: Module, device: str) -> Tape:
     from trivium.compiler.pipeline import optimize
     from trivium.compiler.stages import CompileOptions
     from trivium.debug.tape import Tape
-    from trivium.page.build import Compiler
+    from trivium.page.traced import Compiler
 
     found, tape = client(device), Tape()
     if not isinstance(found, Compiler):
@@ -132,6 +164,8 @@ def _tape(module: Module, device: str) -> Tape:
 
 def _passes(module: Module, device: str) -> Iterator[str]:
     tape = _tape(module, device)
+    if not tape.passes:
+        yield "No pass changes anything."
     for number, run in enumerate(tape.passes, 1):
         steps = f"   {run.end - run.first} steps" if run.end - run.first > 1 else ""
         yield f"{number:3}  {run.name:15} {run.before:6} -> {run.after:<6} ops{steps}"
@@ -140,7 +174,10 @@ def _passes(module: Module, device: str) -> Iterator[str]:
 def _pass(module: Module, device: str, number: int, rewrites: bool) -> Iterator[str]:
     tape = _tape(module, device)
     if number > len(tape.passes):
-        raise Error(f"--pass has {number}, expected at most {len(tape.passes)} (--passes lists them)")
+        expected = (
+            f"at most {len(tape.passes)} (--passes lists them)" if tape.passes else "none: no pass changes anything"
+        )
+        raise Error(f"--pass has {number}, expected {expected}")
     run = tape.passes[number - 1]
     if not rewrites:
         yield from tape.text(run.first, run.end)

@@ -16,6 +16,9 @@ THREADS = click.option(
 RANDOM = click.option(
     "--random", "seed", is_flag=False, flag_value=0, type=int, help="Random inputs from a seed (default 0)."
 )
+SHAPES = click.option(
+    "--shape", "shapes", multiple=True, help="Fix the sizes of an argument that are open: images=1x3x224x224."
+)
 INPUTS = click.option(
     "--input", "inputs", type=PATH, multiple=True, help="An input as a .npy file; one for each, in order."
 )

@@ -17,17 +17,21 @@ from trivium.ir.func import Module
 from trivium.ir.text import print_op
 
 if TYPE_CHECKING:
+    import onnx
     import torch
 
 
 def compare(
-    program: Module | Callable[..., object], *arguments: object, device: str = "cpu", tolerance: float | None = None
+    program: Module | Callable[..., object] | onnx.ModelProto,
+    *arguments: object,
+    device: str = "cpu",
+    tolerance: float | None = None,
 ) -> Parting | None:
     """Returns the first op that Trivium gets wrong for these arguments; `None` if the results are right.
 
     `program` is a `Module`, which is compared with what its ops mean, or a PyTorch `nn.Module`, a function or Keras
-    model of TensorFlow, or a JAX function, which are compared with the framework's own values, too. `tolerance` is
-    relative to the greatest element of a result; by default it follows from the type.
+    model of TensorFlow, a JAX function, or an ONNX model, which are compared with the framework's own values, too.
+    `tolerance` is relative to the greatest element of a result; by default it follows from the type.
     """
     if isinstance(program, Module):
         return first_wrong_op(program, arguments, device=device, tolerance=tolerance)
@@ -40,9 +44,13 @@ def compare(
 
         if is_tensorflow(program, arguments):
             return _compare_tensorflow(program, arguments, device, tolerance)
+    proto = sys.modules.get("onnx")
+    if proto is not None and isinstance(program, proto.ModelProto):
+        graph: Any = program
+        return _compare_onnx(graph, arguments, device, tolerance)
     if callable(program) and "jax" in sys.modules:
         return _compare_jax(program, arguments, device, tolerance)
-    expected = "a Module, a PyTorch module, or a function of TensorFlow or JAX"
+    expected = "a Module, a PyTorch module, a function of TensorFlow or JAX, or an ONNX model"
     raise Error(f"the program is a {type(program).__name__}, expected {expected}")
 
 
@@ -69,6 +77,19 @@ def _compare_tensorflow(
     from trivium.debug.tensorflow import Run
 
     run = Run(program, args)
+    unlike = _results_apart(run.module, run.arguments, run.results, device, tolerance)
+    if unlike is None:
+        return None
+    wrong = run.compare(tolerance)
+    return wrong or first_wrong_op(run.module, run.arguments, device=device, tolerance=tolerance) or unlike
+
+
+def _compare_onnx(
+    model: onnx.ModelProto, args: Sequence[object], device: str, tolerance: float | None
+) -> Parting | None:
+    from trivium.debug.onnx import Run
+
+    run = Run(model, args)
     unlike = _results_apart(run.module, run.arguments, run.results, device, tolerance)
     if unlike is None:
         return None

@@ -10,6 +10,7 @@ import numpy as np
 
 from trivium.debug.differences import difference
 from trivium.debug.shrinking import CRASH, SECONDS, apart, shrink
+from trivium.debug.values import random_array
 from trivium.executable import compile_module
 from trivium.ir.attributes import Integer
 from trivium.ir.errors import Error
@@ -29,6 +30,8 @@ SURPRISES = (ArithmeticError, AssertionError, AttributeError, LookupError, Recur
 def minify(module: Module, *, device: str = "cpu", seconds: float = SECONDS) -> tuple[Module, str]:
     """Returns the smallest program found that fails as `module` does on `arguments_of` its entry, and how it fails.
     Raises an `Error` if it does not fail."""
+    module.verify()
+    arguments_of(module.main)
     judge = functools.partial(failure, device=device)
     key = apart(judge)(module)
     if key is None:
@@ -61,16 +64,9 @@ def arguments_of(main: Function) -> list[np.ndarray]:
         if not isinstance(kind, TensorType) or not kind.is_static:
             raise Error(f"argument {index} has type {kind}, expected a tensor of static shape")
         seed = main.argument_attributes(index).get(SEED)
-        found.append(_random(seed.value if isinstance(seed, Integer) else index, kind))
+        generator = np.random.default_rng(seed.value if isinstance(seed, Integer) else index)
+        found.append(random_array(generator, kind))
     return found
-
-
-def _random(seed: int, kind: TensorType) -> np.ndarray:
-    generator, shape, dtype = np.random.default_rng(seed), kind.static_shape, kind.dtype
-    if dtype.kind in "biu":
-        return generator.integers(0, 2, shape).astype(dtype)
-    real = generator.standard_normal(shape)
-    return (real + 1j * generator.standard_normal(shape) if dtype.kind == "c" else real).astype(dtype)
 
 
 def _place(error: Exception) -> str:

@@ -62,7 +62,12 @@ class Group:
 @dataclass
 class Stage:
     """One stage. `lines` is the text, `owners[i]` the item that line i belongs to (-1: none). `groups` is empty if the
-    stage is not a graph. `note` says what was omitted, and why."""
+    stage is not a graph. `note` says what was omitted, and why.
+
+    Lines of kernels and of machine code have origins of their own, finer than those of their items: `computes[i]` are
+    the items of the stage `graph` that line i of the stage `kernels` computes a part of, `ends[i]` is the line after
+    what begins on it (a loop has several lines), and `places[i]` is the line of the kernels that line i of machine code
+    came from (-1: unknown). A stage that knows none of them has empty lists."""
 
     name: str
     title: str
@@ -71,6 +76,9 @@ class Stage:
     items: list[Item] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     note: str = ""
+    computes: list[list[int]] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
 
     def add(self, text: str, owner: int = -1) -> None:
         """Adds lines of text."""
@@ -174,6 +182,10 @@ class Page:
             groups: list[Json] = [{"name": group.name, "parent": group.parent} for group in stage.groups]
             lines: list[Json] = [*stage.lines]
             owners: list[Json] = [*stage.owners]
+            computes: list[Json] = [[*items] for items in stage.computes]
+            ends: list[Json] = [*stage.ends]
+            places: list[Json] = [*stage.places]
+            fine = [("computes", computes), ("ends", ends), ("places", places)]
             stages.append(
                 {
                     "name": stage.name,
@@ -184,6 +196,7 @@ class Page:
                     "items": items,
                     "groups": groups,
                 }
+                | {name: value for name, value in fine if value}
             )
         page: dict[str, Json] = {"title": self.title, "facts": {**self.facts}, "open": self.open, "small": self.small}
         page["stages"] = stages

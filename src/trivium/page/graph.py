@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from trivium.ir import ops
 from trivium.ir.core import BlockArgument, Operation, Value
 from trivium.ir.func import Function, Module
-from trivium.ir.location import FileLocation, Location, NameLocation
+from trivium.ir.location import Location, NameLocation, file_locations
 from trivium.ir.module_path import module_path
 from trivium.page.constants import histogram
 from trivium.page.data import Item, Stage
-from trivium.page.groups import group_items, split_path
+from trivium.page.groups import Line, group_items, split_path
 from trivium.page.listing import listing
 from trivium.page.tags import ops_of
 
@@ -43,18 +43,13 @@ def graph_stage(module: Module, name: str, title: str, origins: Origins) -> Stag
     for item, path in zip(stage.items, paths, strict=True):
         item.path = path
     places = _places(functions, every, paths)
-    stage.groups = group_items(stage.items, places, [_key(item, op) for item, op in _with_ops(stage.items, every)])
+    stage.groups = group_items(stage.items, places, [_line(op) for op in every] + [None] * len(arguments))
     return stage
 
 
-def _with_ops(items: Sequence[Item], every: Sequence[Operation]) -> list[tuple[Item, Operation | None]]:
-    return [(item, every[i] if i < len(every) else None) for i, item in enumerate(items)]
-
-
-def _key(item: Item, op: Operation | None) -> str:
-    """What corresponding ops of two layers have in common."""
-    place = next(iter(file_locations(op.location)), None) if op is not None else None
-    return f"{item.label} {place.file}:{place.line}" if place else item.label
+def _line(op: Operation) -> Line:
+    place = next(iter(file_locations(op.location, 1)), None)
+    return (place.file, place.line) if place else None
 
 
 def _item(op: Operation, hidden: bool, operands: list[int], origins: list[int]) -> Item:
@@ -153,15 +148,3 @@ def framework_name(location: Location) -> str:
             return place.name
         waiting.extend(reversed(place.children))
     return ""
-
-
-def file_locations(location: Location, most: int = 4) -> list[FileLocation]:
-    """Returns the positions in files that a location consists of, the innermost call first."""
-    found: dict[FileLocation, None] = {}
-    waiting = [location]
-    while waiting and len(found) < most:
-        place = waiting.pop()
-        if isinstance(place, FileLocation):
-            found[place] = None
-        waiting.extend(reversed(place.children))
-    return list(found)

@@ -1,11 +1,11 @@
 """Groups the ops of a graph as the model is built: by the paths of its submodules. If a program has no paths, or a part
-of the model has too many ops directly in it, repetitions are found (twelve layers are the same ops twelve times), and
-groups that are still too large are split."""
+of the model has too many ops directly in it, repetitions are found (twelve layers are the same ops twelve times), then
+ops of the same source line are put together, and groups that are still too large are split."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +23,12 @@ SHORTEST = 4
 
 FARTHEST = 4000
 """The largest number of ops among which repetitions are searched."""
+
+Line = tuple[str, int] | None
+"""A file and the number of a line, if they are known."""
+
+Key = tuple[str, Line]
+"""The name of an item, and its line."""
 
 _SEPARATOR = re.compile(r"[./()]+")
 
@@ -49,20 +55,20 @@ def split_path(path: str) -> list[str]:
     return [part for part in _SEPARATOR.split(path) if part]
 
 
-def group_items(items: Sequence[Item], places: Sequence[Sequence[str]], keys: Sequence[str]) -> list[Group]:
+def group_items(items: Sequence[Item], places: Sequence[Sequence[str]], lines: Sequence[Line]) -> list[Group]:
     """Groups items by their places and sets their `group`; returns the groups, outer ones before inner ones. Items with
-    equal keys count as the same op of another repetition."""
+    equal names of the same line count as the same op of another repetition."""
     root = Node("")
     for number, place in enumerate(places):
         root.at(place).items.append(number)
     visible = [not item.hidden and item.kind != "argument" for item in items]
-    _arrange(root, visible, keys)
+    _arrange(root, visible, [(item.label, line) for item, line in zip(items, lines, strict=True)])
     groups: list[Group] = []
     _number(root, 0, items, groups)
     return groups
 
 
-def _arrange(root: Node, visible: Sequence[bool], keys: Sequence[str]) -> None:
+def _arrange(root: Node, visible: Sequence[bool], keys: Sequence[Key]) -> None:
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -80,37 +86,56 @@ def _join_only_child(node: Node, root: Node) -> None:
         node.name, node.items, node.inner = f"{node.name}.{child.name}", child.items, child.inner
 
 
-def _split(node: Node, own: list[int], keys: Sequence[str]) -> None:
+def _split(node: Node, own: list[int], keys: Sequence[Key]) -> None:
     """Moves the items of a group into new groups inside it."""
-    parts = _repeats(own, keys)
+    parts = _repeats(own, keys) or _lines(own, keys)
     if not parts:
         starts = range(0, len(own), MOST)
-        parts = {f"part {i + 1} of {len(starts)}": own[start : start + MOST] for i, start in enumerate(starts)}
+        parts = {(f"part {i + 1} of {len(starts)}",): own[start : start + MOST] for i, start in enumerate(starts)}
     moved: set[int] = set()
-    for name, numbers in parts.items():
-        while name in node.inner:
+    for path, numbers in parts.items():
+        *around, name = path
+        outer = node.at(around)
+        while name in outer.inner:
             name += "'"
-        node.inner[name] = Node(name, list(numbers))
+        outer.inner[name] = Node(name, list(numbers))
         moved.update(numbers)
     node.items = [number for number in node.items if number not in moved]
 
 
-def _repeats(own: Sequence[int], keys: Sequence[str]) -> dict[str, Sequence[int]]:
+def _repeats(own: Sequence[int], keys: Sequence[Key]) -> dict[tuple[str, ...], Sequence[int]]:
     """Returns the items of each repetition by its name, and what is before and after them if that is much; nothing if
     nothing is repeated."""
     start, period, count = repetition([keys[number] for number in own[:FARTHEST]])
     if count < 2:
         return {}
     end = start + count * period
-    repeats = {f"repeat {i + 1} of {count}": own[start + i * period :][:period] for i in range(count)}
-    around = {"before": own[:start], "after": own[end:]}
+    repeats = {(f"repeat {i + 1} of {count}",): own[start + i * period :][:period] for i in range(count)}
+    around = {("before",): own[:start], ("after",): own[end:]}
     return repeats | {name: numbers for name, numbers in around.items() if len(numbers) > MANY}
 
 
-def repetition(keys: Sequence[str]) -> tuple[int, int, int]:
+def _lines(own: Sequence[int], keys: Sequence[Key]) -> dict[tuple[str, ...], Sequence[int]]:
+    """Returns the items of each source line by the package and the line; nothing if they are of one line, or of too
+    many."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for number in own:
+        if (line := keys[number][1]) is not None:
+            name = f"{line[0].rpartition('/')[2]}:{line[1]}"
+            found.setdefault((_package(line[0]), name), []).append(number)
+    return {**found} if 1 < len(found) <= MOST else {}
+
+
+def _package(file: str) -> str:
+    """Returns the name of the installed package that a file belongs to, or that of its folder."""
+    folders = file.rpartition("/site-packages/")[2].split("/")
+    return folders[0] if "/site-packages/" in file else (folders[-2:-1] or [""])[0] or "source"
+
+
+def repetition(keys: Sequence[Hashable]) -> tuple[int, int, int]:
     """Returns the start, the length and the count of the repetition that covers most of a sequence; a count below 2 if
     there is none."""
-    numbers: dict[str, int] = {}
+    numbers: dict[Hashable, int] = {}
     sequence = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
     best = (0, len(keys), 1)
     covered = len(keys) // 3  # shorter ones are coincidence

@@ -1,5 +1,6 @@
 """LLVM and assembly as stages, split into functions. The functions of a kernel are called `kernel.NAME`, with further
-parts after a dot; kernels of one digest share the code of the first."""
+parts after a dot; kernels of one digest share the code of the first. Instructions name lines of the kernels by debug
+information (see `trivium.backends.llvm.lines`), which is read here and not shown."""
 
 from __future__ import annotations
 
@@ -11,6 +12,10 @@ from trivium.page.data import Item, Stage
 
 _DEFINE = re.compile(r'^define .*?@"?([^"(]+)"?\(')
 _TYPE = re.compile(r'^\s*\.type\s+"?([^",]+)"?,\s*@function')
+_LOCATION = re.compile(r"^(!\d+) = !DILocation\(line: (\d+)", re.MULTILINE)
+_OF_FUNCTION = re.compile(r" !dbg !\d+")
+_LOC = re.compile(r"\s*\.loc\s+\d+ (\d+)")
+_DEBUG = re.compile(r"\s*\.(file\s+\d|cfi_)|\.L(tmp|func_begin)\d+:")
 _PREFIX = "kernel."
 
 
@@ -21,20 +26,54 @@ def numbers_of_names(same: Sequence[Sequence[Kernel]]) -> dict[str, list[int]]:
 
 def llvm_stage(text: str, kernels: Mapping[str, list[int]]) -> Stage:
     """Returns the functions of LLVM's text; `kernels`: see `numbers_of_names`."""
-    return _functions(Stage("llvm", "LLVM"), text, _DEFINE, kernels, end="}")
+    lines, places = _without_places(text)
+    return _functions(Stage("llvm", "LLVM", places=places), lines, _DEFINE, kernels, end="}")
 
 
 def assembly_stage(text: str, functions: Stage) -> Stage:
     """Returns the functions of assembly; each came from LLVM's of the same name."""
     numbers = {item.label: [number] for number, item in enumerate(functions.items)}
-    return _functions(Stage("asm", "Assembly"), text, _TYPE, numbers)
+    lines, places = _without_directives(text)
+    return _functions(Stage("asm", "Assembly", places=places), lines, _TYPE, numbers)
+
+
+def _without_places(text: str) -> tuple[list[str], list[int]]:
+    """Returns the lines of LLVM's text without debug information, and the lines of the kernels that it names; none if
+    it names none."""
+    known = {match[1]: int(match[2]) - 1 for match in _LOCATION.finditer(text)}
+    if not known:
+        return text.split("\n"), []
+    lines, places = [], []
+    for line in text.split("\n"):
+        if not line.startswith("!"):
+            plain, _, number = line.partition(", !dbg ")
+            define = line.startswith("define")
+            lines.append(_OF_FUNCTION.sub("", line) if define else plain)
+            places.append(-1 if define else known.get(number.rstrip(), -1))
+    return lines, places
+
+
+def _without_directives(text: str) -> tuple[list[str], list[int]]:
+    """Does the same for assembly."""
+    if "\t.loc\t" not in text:
+        return text.split("\n"), []
+    lines, places, place = [], [], -1
+    for line in text.split("\n"):
+        if match := _LOC.match(line):
+            place = int(match[1]) - 1
+        elif not _DEBUG.match(line):
+            lines.append(line)
+            instruction = line.startswith("\t") and not line.startswith("\t.")
+            places.append(place if instruction else -1)
+            place = -1 if _TYPE.match(line) else place
+    return lines, places
 
 
 def _functions(
-    stage: Stage, text: str, begins: re.Pattern[str], known: Mapping[str, list[int]], end: str | None = None
+    stage: Stage, lines: list[str], begins: re.Pattern[str], known: Mapping[str, list[int]], end: str | None = None
 ) -> Stage:
     owner = -1
-    for line in text.split("\n"):
+    for line in lines:
         if match := begins.match(line):
             owner = len(stage.items)
             stage.items.append(Item(match[1], "function", origins=_known(match[1], known)))

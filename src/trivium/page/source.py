@@ -1,6 +1,6 @@
 """The user's source, as far as locations name it: for each line its number, and its text if the file exists here.
-Programs come from others, and may name any file: only Python files are read, and only lines that are named, with a few
-around them, are shown."""
+Programs come from others, and may name any file: only files of Python and MLIR are read, and only lines that are named,
+with a few around them, are shown."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from trivium.page.data import Item, Stage
 
 AROUND = 2
 """The number of lines before and after a named line that are shown."""
+
+SHOWN = (".py", ".mlir")
+"""The kinds of files that are shown."""
 
 LARGEST_FILE = 1 << 21
 LONGEST_LINE = 240
@@ -39,24 +42,34 @@ def _add_file(stage: Stage, file: str, named: set[int], numbers: dict[tuple[str,
     stage.add(_shown(file))
     last = 0
     near = {line + by for line in named for by in range(-AROUND, AROUND + 1)}
-    for line in sorted(named | {line for line in near if 0 < line <= len(text)}):
+    shown = sorted(named | {line for line in near if 0 < line <= len(text)})
+    margin = _margin(text[line - 1] for line in shown if line <= len(text))
+    for line in shown:
         if last and line > last + 1:
             stage.add("      ⋮")
-        content = text[line - 1] if line <= len(text) else "(the file is not here)" if not text else ""
+        content = (
+            text[line - 1][margin:] if line <= len(text) else "(no text: the file is not here)" if not text else ""
+        )
         stage.add(f"{line:5} {content[:LONGEST_LINE]}", numbers.get((file, line), -1))
         last = line
     stage.add("")
 
 
+def _margin(lines: Iterable[str]) -> int:
+    """Returns by how many spaces all lines are indented."""
+    return min((len(line) - len(line.lstrip(" ")) for line in lines if line.strip()), default=0)
+
+
 def _shown(file: str) -> str:
-    """Returns a path as people read it: from the working folder, if the file is in it."""
-    return file.removeprefix(f"{os.getcwd()}{os.sep}")
+    """Returns a path as people read it: from the working folder, if the file is in it, or from the folder of installed
+    packages."""
+    return file.removeprefix(f"{os.getcwd()}{os.sep}").rpartition(f"{os.sep}site-packages{os.sep}")[2]
 
 
 def _read(file: str) -> list[str]:
     path = Path(file)
     try:
-        if path.suffix != ".py" or not path.is_file() or path.stat().st_size > LARGEST_FILE:
+        if path.suffix not in SHOWN or not path.is_file() or path.stat().st_size > LARGEST_FILE:
             return []
         return path.read_text(encoding="utf-8", errors="replace").splitlines()
     except (OSError, ValueError):

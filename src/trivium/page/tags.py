@@ -8,15 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trivium.ir.core import Operation
-from trivium.ir.func import Function
+from trivium.ir.func import Function, Module
 from trivium.ir.location import Location
 
 
 @dataclass(frozen=True)
 class Tag(Location):
-    """The op with a number in the stage of that name; `place` is its own location."""
+    """The op with a number in the program; `place` is its own location."""
 
-    stage: str
     number: int
     place: Location
 
@@ -33,19 +32,31 @@ def ops_of(functions: Iterable[Function]) -> list[Operation]:
     return [op for function in functions for op in function.body.walk()]
 
 
-def tag(ops: Iterable[Operation], stage: str) -> None:
-    """Numbers ops in the order given."""
-    for number, op in enumerate(ops):
-        op.location = Tag(stage, number, op.location)
+def every_op(module: Module) -> list[Operation]:
+    """Returns the ops of all functions of a module."""
+    return ops_of(function for function in module.functions.values() if not function.is_declaration)
 
 
-def tags_of(location: Location, stage: str) -> list[int]:
-    """Returns the numbers that a location has for a stage, without repetitions, in order."""
+def numbers_of(module: Module) -> dict[Operation, int]:
+    """Returns the positions of all ops of a module, as which a page numbers them."""
+    return {op: number for number, op in enumerate(every_op(module))}
+
+
+def tagged(module: Module) -> Module:
+    """Returns a copy of a module whose ops have their numbers as tags."""
+    copy = module.clone()
+    for number, op in enumerate(every_op(copy)):
+        op.location = Tag(number, op.location)
+    return copy
+
+
+def tags_of(location: Location) -> list[int]:
+    """Returns the numbers that a location has, without repetitions, in order."""
     found: dict[int, None] = {}
     waiting = [location]
     while waiting:
         place = waiting.pop()
-        if isinstance(place, Tag) and place.stage == stage:
+        if isinstance(place, Tag):
             found[place.number] = None
         waiting.extend(place.children)
     return sorted(found)

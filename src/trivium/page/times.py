@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trivium.compiler.liveness import Liveness
-from trivium.compiler.program import Arena, Array, Launch, Program, Step, operands, walk
-from trivium.ir.errors import Error
+from trivium.compiler.program import Arena, Array, Program, Step, operands, walk
 from trivium.page.data import Held, StepTime, Times
 from trivium.profile import Profile
 
 
 def times_of(profile: Profile, program: Program) -> Times:
-    """Returns the times of a program. It was compiled for the page: its steps must be those that were profiled."""
+    """Returns the times of the program that was profiled."""
     steps = list(walk(program.steps))
-    if _names(steps) != _names(list(walk(profile.loaded.program.steps))):
-        raise Error(f"the profile of {profile.name} is of other steps than those of the program, expected the same")
     lines = [
         StepTime(line.number, line.seconds, line.calls, line.flops, line.nbytes, line.limit, line.bound)
         for line in profile.lines
@@ -24,10 +21,6 @@ def times_of(profile: Profile, program: Program) -> Times:
     held = _held(program, steps)
     used = _used(held, len(steps))
     return Times(profile.seconds, runs, limits.flops, limits.nbytes, lines, program.arena_size, used, held)
-
-
-def _names(steps: list[Step]) -> list[str]:
-    return [step.kernel.name if isinstance(step, Launch) else type(step).__name__ for step in steps]
 
 
 def _held(program: Program, steps: list[Step]) -> list[Held]:

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import trivium
+from trivium.backends import client
 from trivium.backends.timeline import Timed
 from trivium.commands.bench import measure
 from trivium.commands.demo.contestant import Contestant
@@ -43,6 +44,7 @@ def run(output: Path, device: str = "cpu") -> None:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Error(f"cannot create the folder {output}: {error.strerror}") from None
+    client(device)  # an unknown device is an error now, not after the training
     digits = load_digits()
     contestants = _train_all(digits, output, console)
     np.save(output / "images.npy", digits.test_images)

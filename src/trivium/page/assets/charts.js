@@ -54,7 +54,7 @@ trivium.memory = function ({ model, body }) {
   const steps = model.launches.items, px = (step) => left + (step / steps.length) * (width - left - right);
   const py = (bytes) => height - bottom - (bytes / arena) * (height - top - bottom);
   const boxes = held.flatMap((array) => array.spans.map(([first, last]) =>
-    element("rect", { class: "held", "data-step": array.steps[0], "data-steps": array.steps.join(" "), x: px(first), y: py(array.offset + array.nbytes), width: Math.max(1, px(last + 1) - px(first) - 1), height: Math.max(1, py(array.offset) - py(array.offset + array.nbytes) - 0.5) },
+    element("rect", { class: held.length > 150 ? "held thin" : "held", "data-step": array.steps[0], "data-steps": array.steps.join(" "), x: px(first), y: py(array.offset + array.nbytes), width: Math.max(1, px(last + 1) - px(first) - 1), height: Math.max(1, py(array.offset) - py(array.offset + array.nbytes) - 0.5) },
       element("title", {}, `${array.name}: ${array.type}, ${trivium.bytes(array.nbytes)} at ${array.offset}\nsteps ${first + 1} to ${last + 1}, made by ${steps[array.steps[0]].label}`))));
   const peak = used.reduce((best, bytes, i) => (bytes > used[best] ? i : best), 0);
   const line = `M${used.map((bytes, i) => `${px(i)} ${py(bytes)} H${px(i + 1)}`).join(" L")}`;

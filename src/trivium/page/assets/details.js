@@ -1,15 +1,15 @@
 "use strict";
 // What is known of the selection: facts, what it came from and became, and a constant's histogram.
-trivium.details = function (model, items, group, related, select) {
+trivium.details = function (model, items, group, related, select, spot) {
   const { element } = trivium;
-  if (!items.length) return [element("p", { class: "hint" }, "Select a line, an op, a launch or a function: what it came from and what it became lights up in every stage. Press ? for the keys.")];
+  if (!items.length) return [element("p", { class: "hint" }, "Select a line, an op, a launch or an instruction: what it came from and what it became lights up in every stage. Press ? for the keys.")];
   const [item] = items, several = items.length > 1;
   const title = group ? trivium.pathOf(group) || "everything" : several ? `${items.length} items` : item.label;
   const rows = group || several ? { ops: String(items.length) } : { stage: item.stage.title, type: item.type, part: item.path, ...item.facts };
   rows.time = trivium.timeOf(model, items);
   const parts = [element("h3", {}, title), trivium.rows(rows)];
   if (!several && item.constant) parts.push(...trivium.constant(item.constant));
-  if (!several && item.first >= 0) parts.push(element("pre", {}, item.stage.lines[item.first].trim()));
+  if (!several && item.first >= 0) parts.push(element("pre", {}, item.stage.lines[spot ? spot.at : item.first].trim()));
   if (!several && item.operands.length) parts.push(trivium.chips("reads", item.operands.map((n) => item.stage.items[n]), select));
   if (!several && item.readers.length) parts.push(trivium.chips("read by", item.readers.map((n) => item.stage.items[n]), select));
   related.forEach((found, index) => {
@@ -27,10 +27,11 @@ trivium.rows = (rows) => {
 };
 
 trivium.chips = (title, items, select) => {
-  const { element } = trivium, most = 24;
-  const chips = items.slice(0, most).map((item) =>
-    element("button", { class: "chip", title: `${item.label} ${item.type || ""}`, onclick: () => select([item]) }, item.label));
-  return element("div", { class: "chips" }, element("h4", {}, `${title} (${items.length})`), ...chips, items.length > most ? ` and ${items.length - most} more` : null);
+  const { element } = trivium, most = 24, named = new Map(); // those of one name are one chip, which selects all of them
+  for (const item of items) named.set(item.label, [...(named.get(item.label) || []), item]);
+  const chips = [...named].slice(0, most).map(([label, same]) =>
+    element("button", { class: "chip", title: `${label} ${same[0].type || ""}`, onclick: () => select(same) }, same.length > 1 ? `${label} ×${same.length}` : label));
+  return element("div", { class: "chips" }, element("h4", {}, `${title} (${items.length})`), ...chips, named.size > most ? ` and ${named.size - most} more` : null);
 };
 
 trivium.constant = (constant) => {

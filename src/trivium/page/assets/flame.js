@@ -1,6 +1,6 @@
 "use strict";
-// Modules above the modules and launches in them, as wide as their times. A launch is in the innermost group that has all of
-// its ops, so every launch is there once.
+// Modules above the modules and launches in them, as wide as their times. A launch is in the group of its product or
+// convolution, which takes nearly all of its time, or in the innermost group that has all of its ops: it is there once.
 trivium.frames = function (model) {
   const graph = model.stages[model.launches.index - 1], { groups } = graph;
   const around = (number) => { const list = []; for (let g = groups[number]; ; g = groups[g.parent]) { list.unshift(g); if (!g.number) return list; } };
@@ -8,7 +8,8 @@ trivium.frames = function (model) {
   for (const item of model.launches.items) {
     if (!item.time) continue;
     const shown = item.origins.map((n) => graph.items[n]), visible = shown.filter((op) => !op.hidden);
-    const paths = (visible.length ? visible : shown).map((op) => around(op.group));
+    const product = visible.find((op) => trivium.family(op) === "contraction");
+    const paths = (product ? [product] : visible.length ? visible : shown).map((op) => around(op.group));
     const path = paths.length ? paths[0].filter((g, i) => paths.every((other) => other[i] === g)) : [groups[0]];
     let frame = root;
     root.seconds += item.seconds;
@@ -42,6 +43,6 @@ trivium.flame = function (panel) {
     for (const inner of frame.inner.values()) { place(inner, x, depth + 1); x += (inner.seconds / top.seconds) * (width - 4); }
   };
   place(top, 2, 0);
-  const about = "Modules, and below them their launches, in the order of the program. A double click on a module enlarges it, and on the top row shows all. A launch that computes ops of several modules is below the module that has them all.";
+  const about = "Modules, and below them their launches, in the order of the program. A double click on a module enlarges it, and on the top row shows all. A launch that computes ops of several modules is in that of its product or convolution, or in the module that has them all.";
   return [trivium.chart("time of modules and launches", width, (deepest + 1) * ROW + 4, ...marks), element("p", { class: "note" }, about)];
 };

@@ -87,7 +87,7 @@ trivium.Picture = class {
     part.left = origin.x + part.x;
     part.top = origin.y + part.y;
     this.boxes.set(key, part);
-    const kind = group ? (inside ? "open" : "closed") : `item ${trivium.family(item)}`;
+    const kind = group ? (inside ? "open" : "closed") : `item ${trivium.family(item)}${trivium.signOf(item) ? " differs" : ""}`;
     const box = element("g", { class: `box ${kind}`, "data-key": key, transform: `translate(${part.x},${part.y})` },
       element("title", {}, group ? `${trivium.pathOf(group)}\n${trivium.summary(group)}` : `${item.label} ${item.type || ""}`),
       element("rect", { width: part.width, height: part.height, rx: group ? 8 : item.kind === "argument" || item.kind === "end" ? 20 : 4 }));
@@ -102,7 +102,7 @@ trivium.Picture = class {
         this.origin = origin;
       } else box.append(element("text", { class: "about", x: 12, y: 39 }, trivium.fit(trivium.timed(group, trivium.summary(group)), part.width - 20, 5.9)));
     } else {
-      box.append(element("text", { class: "name", x: part.width / 2, y: 17 }, trivium.fit(item.label, part.width - 10, 7.2)),
+      box.append(element("text", { class: "name", x: part.width / 2, y: 17 }, trivium.fit(`${trivium.signOf(item)}${item.label}`, part.width - 10, 7.2)),
         element("text", { class: "about", x: part.width / 2, y: 32 }, trivium.fit(trivium.timed(item, trivium.short(item.type)), part.width - 10, 5.9)));
     }
     this.warm(box, part);
@@ -117,7 +117,7 @@ trivium.Picture = class {
       trivium.element("rect", { x: 1, y: inside ? 1 : height - 5, width: Math.max(1, ((width - 2) * seconds) / all), height: 4 })));
   }
 
-  edge({ a, b, label, points, at }) {
+  edge({ a, b, label, faint, points, at }) {
     const { element } = trivium;
     const [first, ...others] = points;
     let path = `M${first.x} ${first.y}`;
@@ -125,9 +125,9 @@ trivium.Picture = class {
       const next = others[i + 1];
       path += next ? ` Q${point.x} ${point.y} ${(point.x + next.x) / 2} ${(point.y + next.y) / 2}` : ` L${point.x} ${point.y}`;
     });
-    return element("g", { class: "edge", "data-a": a, "data-b": b },
+    return element("g", { class: faint ? "edge faint" : "edge", "data-a": a, "data-b": b },
       element("path", { d: path, "marker-end": `url(#arrow-${this.stage.name})` }),
-      at.x ? element("text", { x: at.x - Math.min(label.length * 6, 90) / 2 + 4, y: at.y + 4 }, label.length > 20 ? `${label.slice(0, 19)}…` : label) : null);
+      at.x && label ? element("text", { x: at.x - Math.min(label.length * 6, 90) / 2 + 4, y: at.y + 4 }, label.length > 20 ? `${label.slice(0, 19)}…` : label) : null);
   }
 
   highlight(roles, from, group) {
@@ -245,6 +245,12 @@ trivium.Picture = class {
     if (x < 0 || y < 0 || x > this.svg.clientWidth - 60 || y > this.svg.clientHeight - 40) this.center(this.current);
     this.onMove(part);
   }
+};
+
+// The sign of an op that differs, on a page of two programs.
+trivium.signOf = ({ facts }) => {
+  const words = (facts && facts.difference) || "", signs = { "the same op": "~ ", "only in the first": "− ", "only in the second": "+ " };
+  return words.includes("agree") ? "" : signs[Object.keys(signs).find((start) => words.startsWith(start))] || "";
 };
 
 // A text with the time before it, if there is one.

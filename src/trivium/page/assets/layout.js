@@ -100,10 +100,12 @@ trivium.Layout = class {
     }
     for (const item of group.items) parts.set(`i${item.number}`, { item, ...trivium.sizeOfItem(item) });
     for (const [key, part] of parts) graph.setNode(key, { width: part.width, height: part.height });
-    for (const edge of this.edges[group.number].values()) {
-      if (!parts.has(edge.a) || !parts.has(edge.b)) continue;
-      edge.label = edge.types.size === 1 ? trivium.short([...edge.types][0]) : `${edge.count} values`;
-      graph.setEdge(edge.a, edge.b, { width: Math.min(edge.label.length * 6, 90), height: 12, labelpos: "r" });
+    const shown = [...this.edges[group.number].values()].filter((edge) => parts.has(edge.a) && parts.has(edge.b)), readers = new Map();
+    for (const { a } of shown) readers.set(a, (readers.get(a) || 0) + 1);
+    for (const edge of shown) { // what many read, such as a mask, does not pull them apart, and has no label at each of them
+      const many = readers.get(edge.a) > 3 && edge.types.size === 1;
+      edge.label = many ? "" : edge.types.size === 1 ? trivium.short([...edge.types][0]) : `${edge.count} values`;
+      graph.setEdge(edge.a, edge.b, { width: Math.min(edge.label.length * 6, 90), height: many ? 0 : 12, labelpos: "r", weight: many ? 1 : 8 });
     }
     dagre.layout(graph);
     const top = group.number === 0 ? 0 : TITLE, side = group.number === 0 ? 0 : PADDING;
@@ -115,7 +117,7 @@ trivium.Layout = class {
     const edges = graph.edges().map((e) => {
       const made = graph.edge(e), known = this.edges[group.number].get(`${e.v} ${e.w}`);
       const move = (p) => ({ x: p.x + side, y: p.y + top + side });
-      return { a: e.v, b: e.w, label: known.label, points: made.points.map(move), at: move({ x: made.x, y: made.y }) };
+      return { a: e.v, b: e.w, label: known.label, faint: !known.label, points: made.points.map(move), at: move({ x: made.x, y: made.y }) };
     });
     const { width = 0, height = 0 } = graph.graph();
     const result = { parts, edges, width: Math.max(width || 0, 60) + 2 * side, height: (height || 0) + top + 2 * side };

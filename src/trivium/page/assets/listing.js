@@ -39,15 +39,27 @@ trivium.Listing = class {
   choose(line) {
     this.cursor = line;
     const owner = this.stage.owners[line];
-    if (owner >= 0) this.onSelect([this.stage.items[owner]], this);
+    if (owner >= 0) this.onSelect([this.stage.items[owner]], this, null, trivium.spotOf(trivium.model, this.stage, line));
     else this.draw();
   }
 
-  // Shows which lines belong to the selection, and the first of them unless the reader chose it here.
-  highlight(roles, from) {
+  // Shows which lines belong to the selection, and the first of them unless the reader chose it here. `lines` are those of
+  // kernels: where some of a kernel's are known, its other lines are not shown.
+  highlight(roles, from, lines = new Map()) {
+    const { owners, places, computes, items } = this.stage;
     this.roles = roles;
+    if (from !== this) this.cursor = -1;
     this.marked = [];
-    this.stage.owners.forEach((owner, line) => { if (roles.has(owner)) this.marked.push(line); });
+    this.fine = lines.size ? new Map() : null; // the roles of lines
+    const role = places ? (line) => lines.get(places[line]) : computes ? (line) => (lines.get(line) === "around" ? undefined : lines.get(line)) : () => undefined;
+    const kernel = (owner) => trivium.kernelOf(items[owner]), parted = new Set();
+    if (lines.size) owners.forEach((owner, line) => { if (role(line) && roles.has(owner)) parted.add(kernel(owner)); });
+    owners.forEach((owner, line) => {
+      if (!roles.has(owner)) return;
+      const apart = parted.size && parted.has(kernel(owner)), found = apart && !role(line) ? "" : roles.get(owner);
+      if (apart) this.fine.set(line, found);
+      if (found) this.marked.push(line);
+    });
     this.count.textContent = roles.size ? ` ${roles.size} of ${this.stage.items.length}` : "";
     if (from !== this && this.marked.length) this.show(this.marked[0]);
     this.draw();
@@ -114,11 +126,11 @@ trivium.Listing = class {
     for (const [n, row] of this.rows) if (n < first || n >= last) { row.remove(); this.rows.delete(n); }
     let next = null;
     for (let n = last - 1; n >= first; n--) {
-      const owner = this.stage.owners[n], role = this.roles.get(owner);
+      const owner = this.stage.owners[n], role = this.fine && this.fine.has(n) ? this.fine.get(n) : this.roles.get(owner);
       // Elements are kept: a browser loses a click if the element under the pointer is replaced before the button is released.
       const row = this.rows.get(n) || this.row(n, owner);
       if (!this.rows.has(n)) { this.rows.set(n, row); this.lines.insertBefore(row, next); }
-      const classes = `line${owner >= 0 ? " owned" : ""}${role ? ` ${role}` : ""}${n === this.cursor ? " cursor" : ""}`;
+      const classes = `line${owner >= 0 ? " owned" : ""}${owner >= 0 && trivium.signOf(this.stage.items[owner]) ? " differs" : ""}${role ? ` ${role}` : ""}${n === this.cursor ? " cursor" : ""}`;
       if (row.className !== classes) { // what is written is laid out again, even if it is equal
         row.className = classes;
         row.setAttribute("aria-selected", role === "chosen" ? "true" : "false");

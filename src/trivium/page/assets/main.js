@@ -1,5 +1,7 @@
 "use strict";
 // Puts the page together: the picture, the stages beside it, details, search and keys.
+const ROOMY = 1900; // the width from which on launches fit beside their profile
+
 trivium.start = function (data) {
   const { element } = trivium;
   const model = trivium.readModel(data);
@@ -16,15 +18,15 @@ trivium.start = function (data) {
     if (!pane.waiting) pane.highlight(...selection);
   };
 
-  const select = (items, from, group) => {
-    const related = trivium.related(model, items);
-    for (const listing of listings.values()) light(listing, related[listing.stage.index], from);
+  const select = (items, from, group, spot) => {
+    const related = trivium.related(model, items, spot), lines = trivium.linesOfKernels(model, items, related, spot);
+    for (const listing of listings.values()) light(listing, related[listing.stage.index], from, lines);
     for (const picture of pictures.values()) picture.highlight(related[picture.stage.index], from, group);
     if (panel) light(panel, related[model.launches.index], from, group);
     if (passes) light(passes, related[passes.program.index], from);
-    details.replaceChildren(...trivium.details(model, items, group, related, select));
+    details.replaceChildren(...trivium.details(model, items, group, related, select, spot));
     if (scrolled) details.scrollTop = 0;
-    trivium.selection = { items, related };
+    trivium.selection = { items, related, spot, lines };
     const counts = model.stages.map((stage, i) => (related[i].size ? `${related[i].size} in ${stage.title}` : "")).filter(Boolean);
     said.textContent = items.length ? `${group ? trivium.pathOf(group) : items[0].label}: ${counts.join(", ")}` : "nothing selected";
   };
@@ -56,7 +58,7 @@ trivium.start = function (data) {
   const beside = new Map([...listings, ...(panel ? [["profile", panel]] : []), ...(passes ? [["passes", passes]] : [])]);
   const panes = element("main", {}, picture, ...[...beside.values()].map((pane) => pane.root));
   const names = [...beside.keys()];
-  const wanted = new Set(model.small ? [] : panel ? ["source", "launches", "profile"] : names.includes("graph") ? ["source", "graph", "kernels"] : names.slice(0, 2));
+  const wanted = new Set(model.small ? [] : panel ? ["source", ...(innerWidth < ROOMY ? [] : ["launches"]), "profile"] : names.includes("graph") ? ["source", "graph", "kernels"] : names.slice(0, 2));
   if (model.open) wanted.add(model.open);
   const switches = names.map((name, i) => element("button", { "data-pane": name, title: `show or hide (${i + 1})`, onclick: () => flip(name) }, `${i + 1} ${beside.get(name).title}`));
   const flip = (name, on) => {

@@ -46,9 +46,9 @@ trivium.Panel = class {
       element("button", { title: `sort by ${name}`, onclick: () => { this.order = name; this.show("Table"); } }, name === this.order ? `${name} ▾` : name)));
     const rows = sorted.map((item) => element("tr", { "data-step": item.number },
       ...columns.map(([name, text], i) => element("td", name === "time" ? { class: "heat", style: trivium.bar(item.seconds, this.model.launches.most) } : {},
-        i ? text(item, times) : element("button", { title: item.label }, element("span", { class: "sign" }, ""), item.label))),
+        i ? text(item, times) : element("button", { title: item.label }, element("span", { class: "sign" }, ""), ...trivium.breakable(item.label)))),
       element("td", { class: "lines-of", title: trivium.linesOf(this.model, item) }, trivium.linesOf(this.model, item))));
-    return element("table", {}, element("thead", {}, element("tr", {}, ...head, element("th", { scope: "col" }, "from"))), element("tbody", {}, ...rows));
+    return element("table", {}, element("thead", {}, element("tr", {}, ...head, element("th", { scope: "col", class: "lines-of" }, "from"))), element("tbody", {}, ...rows));
   }
 
   // The next launch in the order of time: after the selected one, or the hottest.
@@ -79,6 +79,9 @@ trivium.Panel = class {
     if (first && scroll && first.scrollIntoView && this.view === "Table") first.scrollIntoView({ block: "nearest" });
   }
 };
+
+// A name that may go on in the next line after each of its words.
+trivium.breakable = (name) => name.split(/(?<=_)/).flatMap((word, i) => (i ? [trivium.element("wbr"), word] : [word]));
 
 trivium.near = (time) => {
   const share = time.limit / time.seconds;
