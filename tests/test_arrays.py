@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.limits import bounded
-from trivium.cli import _read
+from trivium.commands.inputs import read_array
 from trivium.ir.errors import Error
 
 
@@ -64,14 +64,14 @@ def test_refused(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     Path("x.npy").write_bytes(data)
     with bounded(), pytest.raises(Error, match=r"cannot read x\.npy: \S"):
-        _read(Path("x.npy"))
+        read_array(Path("x.npy"))
     assert os.listdir() == ["x.npy"]  # nothing in the file was run
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / "x.npy")
     with pytest.raises(Error, match="it is not a file"):
-        _read(tmp_path / "x.npy")
+        read_array(tmp_path / "x.npy")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python's parser, which reads the header, warns
@@ -86,7 +86,7 @@ def test_mutations(tmp_path: Path):
             data[rng.randrange(min(len(data), 200))] = rng.randrange(256)
         path.write_bytes(data)
         try:
-            assert _read(path).nbytes <= len(data)
+            assert read_array(path).nbytes <= len(data)
             read += 1
         except Error:
             continue
@@ -96,8 +96,8 @@ def test_mutations(tmp_path: Path):
 @pytest.mark.parametrize(
     "array", [np.arange(6.0).reshape(2, 3), np.int8(3), np.zeros((0, 2)), np.ones(2, np.complex64)]
 )
-def test_read(array: np.ndarray, tmp_path: Path):
+def testread_array(array: np.ndarray, tmp_path: Path):
     np.save(tmp_path / "x.npy", array)
-    found = _read(tmp_path / "x.npy")
+    found = read_array(tmp_path / "x.npy")
     assert found.dtype == array.dtype
     np.testing.assert_array_equal(found, array)

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("ir", "importers", "compiler", "backends")
+ROOMS = ("ir", "importers", "compiler", "backends", "src/trivium")
 
 
 def modules(room: str) -> dict[str, Path]:
     """Returns the files of a room by the names of their modules below `trivium`."""
-    paths = sorted((ROOT / room).rglob("*.py"))
+    top = ROOT / "src/trivium" if room == "src/trivium" else ROOT
     return {
-        path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): path
-        for path in paths
+        path.relative_to(top).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): path
+        for path in sorted((ROOT / room).rglob("*.py"))
     }
 
 
@@ -34,6 +34,8 @@ def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
         else:
             continue
         for name in names:
+            if not name.startswith("trivium."):
+                continue
             inside = name.removeprefix("trivium.")
             yield from [module for module in (inside, inside.rpartition(".")[0]) if module in known][:1]
 

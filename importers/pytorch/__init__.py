@@ -19,6 +19,7 @@ from trivium.importers.pytorch import (
     normalization,
     pooling,
     prims,
+    quantization,
     random,
     reduction,
     rnn,
@@ -44,8 +45,8 @@ from trivium.importers.pytorch.program import (
 
 FAMILIES = (
     *(activation, attention, comparison, control, convolution, creation, ctc, elementwise, flexible_attention),
-    *(fourier, indexing, joining, linalg, matmul, normalization, pooling, prims, random, reduction, rnn, rnn_gradient),
-    *(selection, shape, special, strided, unique),
+    *(fourier, indexing, joining, linalg, matmul, normalization, pooling, prims, quantization, random, reduction),
+    *(rnn, rnn_gradient, selection, shape, special, strided, unique),
 )
 """The modules of rules; importing them fills the table."""
 

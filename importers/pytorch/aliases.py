@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import fx
@@ -50,11 +51,11 @@ def views_among(
     user sees."""
     memory: dict[int, dict[int, torch.Tensor]] = {}
     for index, node in enumerate(outputs):
-        if isinstance(node, fx.Node) and is_visible(index) and isinstance(meta := meta_of(node), torch.Tensor):
+        if isinstance(node, fx.Node) and is_visible(index) and has_memory(meta := meta_of(node)):
             memory.setdefault(_storage(meta), {})[index] = meta
     makers: dict[int, tuple[fx.Node, torch.Tensor]] = {}
     for node in graph.nodes:
-        if node.op != "output" and isinstance(meta := meta_of(node), torch.Tensor):
+        if node.op != "output" and has_memory(meta := meta_of(node)):
             makers.setdefault(_storage(meta), (node, meta))
     views: dict[int, View] = {}
     for storage, metas in memory.items():
@@ -72,11 +73,11 @@ def inputs_among(
     makers = {
         _storage(meta): (node, meta)
         for node, index in placeholders.items()
-        if index in inputs and isinstance(meta := meta_of(node), torch.Tensor)
+        if index in inputs and has_memory(meta := meta_of(node))
     }
     found: dict[int, View] = {}
     for index, node in enumerate(outputs):
-        if isinstance(node, fx.Node) and isinstance(meta := meta_of(node), torch.Tensor):
+        if isinstance(node, fx.Node) and has_memory(meta := meta_of(node)):
             base = makers.get(_storage(meta))
             if base is not None and (node is base[0] or _is_whole(meta, base[1])):
                 found[index] = View(base[0], meta, base[1])
@@ -88,6 +89,11 @@ def _is_whole(meta: torch.Tensor, base: torch.Tensor) -> bool:
     alike = meta.dtype == base.dtype and meta.is_conj() == base.is_conj() and meta.is_neg() == base.is_neg()
     static = not has_symbols(meta) and not has_symbols(base)
     return alike and static and meta.numel() == base.numel() and meta.is_contiguous() and base.is_contiguous()
+
+
+def has_memory(meta: Meta) -> TypeGuard[torch.Tensor]:
+    """Whether this describes a tensor whose elements are in memory, one after another: those of sparse ones are not."""
+    return isinstance(meta, torch.Tensor) and meta.layout is torch.strided
 
 
 def _storage(meta: torch.Tensor) -> int:

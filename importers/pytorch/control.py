@@ -11,11 +11,12 @@ from torch._ops import OpOverload
 
 from trivium.importers import loops
 from trivium.importers.common import refuse
+from trivium.importers.dynamic import Size, larger
 from trivium.importers.pytorch.context import STATE, Context, Meta, Number, Operand, Randomness, bind, rule
 from trivium.importers.pytorch.random import randomness
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
-from trivium.ir.types import F32, I1, I32, UI8, TensorType
+from trivium.ir.types import F32, I1, I32, I64, UI8, TensorType
 
 STATE_BYTES = TensorType((*STATE.static_shape, 8), UI8)
 """The state of the random generator, as it is saved."""
@@ -44,12 +45,51 @@ def while_loop(
     additional_inputs: Sequence[Operand] = (),
 ) -> tuple[Value, ...]:
     """while_loop(cond_fn, body_fn, carried_inputs, additional_inputs) -> carried"""
-    inits = [value for value in carried_inputs if isinstance(value, Value)]
-    if len(inits) < len(carried_inputs):
-        ctx.unsupported("carried_inputs", "numbers", "tensors")
+    inits = _tensors(ctx, carried_inputs)
     types = [value.type for value in inits]
     regions = [_region(ctx, graph, types, additional_inputs) for graph in (cond_fn, body_fn)]
     return ctx.add(ops.While(inits, *regions))
+
+
+def _tensors(ctx: Context, carried: Sequence[Operand]) -> list[Value]:
+    tensors = [value for value in carried if isinstance(value, Value)]
+    if len(tensors) < len(carried):
+        ctx.unsupported("carried_inputs", "numbers", "tensors")
+    return tensors
+
+
+@rule("higher_order.while_loop_stack_output")
+def while_loop_stack_output(
+    ctx: Context,
+    cond_fn: fx.GraphModule,
+    body_fn: fx.GraphModule,
+    carried_inputs: Sequence[Operand],
+    additional_inputs: Sequence[Operand] = (),
+) -> Sequence[Value]:
+    """while_loop_stack_output(cond_fn, body_fn, carried_inputs, additional_inputs) -> all that was carried, stacked"""
+    inits = _tensors(ctx, carried_inputs)
+    count = len(inits)
+
+    def loop(wholes: Sequence[Value]) -> Sequence[Value]:
+        """Runs the loop, and writes what it carries after each iteration. Returns also the number of iterations."""
+        start = [ctx.scalar(0, I64), *inits, *wholes]
+        types = [value.type for value in start]
+
+        def more(emit: Context, at: Value, *values: Value) -> Sequence[Value]:
+            return cast(Sequence[Value], emit.inline(cond_fn, *values[:count], *additional_inputs))
+
+        def advance(emit: Context, at: Value, *values: Value) -> list[Value]:
+            following = cast(Sequence[Value], emit.inline(body_fn, *values[:count], *additional_inputs))
+            rows = zip(values[count:], following, strict=False)
+            written = [loops.with_row(emit, whole, row, at) for whole, row in rows]
+            return [emit.plus(at, emit.scalar(1, I64)), *following, *written]
+
+        return ctx.add(ops.While(start, ctx.region(types, more), ctx.region(types, advance)))
+
+    # A first loop only counts. Without an iteration, the result is one row: what the loop begins with.
+    rows = larger(ctx, Size(ctx, loop(())[0], is_extent=True), 1)
+    wholes = [ctx.broadcast(ctx.unsqueeze(value, [0]), (rows, *value.type.static_shape)) for value in inits]
+    return loop(wholes)[1 + count :]
 
 
 @rule("higher_order.scan")

@@ -30,9 +30,10 @@ def refused_nodes(module: fx.GraphModule, error: UnsupportedOpError) -> list[fx.
 
 
 def _is_foreign(node: fx.Node) -> bool:
-    """Whether a node takes or makes a tensor whose elements the language does not have."""
+    """Whether a node takes or makes a tensor whose elements the language does not have, or that is sparse."""
     values = pytree.tree_leaves([each.meta.get("val") for each in (node, *node.all_input_nodes)])
-    return any(isinstance(value, torch.Tensor) and value.dtype not in ELEMENT_TYPES for value in values)
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    return any(x.dtype not in ELEMENT_TYPES or x.layout is not torch.strided for x in tensors)
 
 
 def split(module: fx.GraphModule, cut: Collection[fx.Node]) -> fx.GraphModule:

@@ -19,6 +19,7 @@ from trivium.importers.pytorch import (  # noqa: F401, they fill the table
     composed_losses,
     composed_ordering,
     composed_pooling,
+    composed_quantization,
     composed_sampling,
     composed_segments,
     composed_special,
@@ -92,6 +93,16 @@ def transformer_encoder_layer(
         else:
             x = functional.layer_norm(x + part(x), (embed_dim,), weight, bias, eps)
     return x
+
+
+@composed("aten._weight_norm_interface_backward.default")
+def weight_norm_backward(
+    grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    others = [d for d in range(saved_v.dim()) if d != dim]
+    norms = saved_norms.to(saved_g.dtype)
+    along = (grad_w * saved_v).sum(others, keepdim=True)
+    return saved_g / norms * (grad_w - saved_v * (along / norms.square())), along / norms
 
 
 def _allowed(mask: Tensor, mask_type: int | None) -> Tensor:

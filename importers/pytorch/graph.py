@@ -158,8 +158,14 @@ def convert_graph(
 
 
 def _enter(emit: Context, module: fx.GraphModule, operands: Sequence[Operand]) -> list[Operand]:
-    placeholders = module.graph.find_nodes(op="placeholder")
-    return convert_graph(module, emit, dict(zip(placeholders, operands, strict=True)))
+    given = dict(zip(module.graph.find_nodes(op="placeholder"), operands, strict=True))
+    # Sizes may have other symbols inside of a graph, and their values are those of its block.
+    outside = dict(emit.symbols.values)
+    for node, operand in given.items():
+        emit.symbols.bind(emit, operand, node.meta.get("val"))
+    found = convert_graph(module, emit, given)
+    emit.symbols.values = outside
+    return found
 
 
 def _attribute(module: fx.GraphModule, node: fx.Node, emit: Context) -> Operand:

@@ -112,7 +112,8 @@ def _gather(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
         start_index_map=tuple(range(count)),
         index_vector_dim=batch,
     )
-    return ctx.gather(x, _vectors(ctx, places), numbers, (*(1,) * count, *ctx.extents(x)[count:]))
+    sizes = [*(ctx.one_of(x, d) for d in range(count)), *ctx.extents(x)[count:]]
+    return ctx.gather(x, _vectors(ctx, places), numbers, sizes)
 
 
 def _scatter(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from trivium.importers import loops
+from trivium.importers.dynamic import scalar_of
 from trivium.importers.emit import Emitter
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.random import dropped_out
@@ -133,7 +135,7 @@ def _network(
     states = [ctx.concatenate([ctx.unsqueeze(state, [0]) for state in ended], 0) for ended in zip(*last, strict=True)]
     x = ctx.transpose(x, [1, 0, 2]) if batch_first and batched else x
     return tuple(
-        ctx.reshape(value, kind.static_shape) for value, kind in zip((x, *states), ctx.result_types, strict=True)
+        ctx.reshape(value, ctx.shape_of(meta)) for value, meta in zip((x, *states), ctx.described, strict=True)
     )
 
 
@@ -146,23 +148,20 @@ def _layer(
     projected = ctx.dot(x, to_gates, ([2], [1]))
     if len(weights) == 4:
         projected = ctx.plus(projected, weights[2])
-    steps, batch, gates = projected.type.static_shape
+    steps, batch, _ = ctx.extents(projected)
+    last = scalar_of(ctx, steps - 1)
     zero = ctx.scalar(0, I64)
-    hidden = states[0].type.shape[1]
-    outputs = ctx.full((steps, batch, hidden), 0, x.type.element_type)
+    outputs = ctx.full((steps, batch, states[0].type.shape[1]), 0, x.type.element_type)
     carried = [zero, outputs, *states]
     types = [value.type for value in carried]
 
     def more(emit: Emitter, step: Value, *rest: Value) -> Value:
-        return emit.compare("LT", step, emit.scalar(steps, I64))
+        return emit.compare("LE", step, last)
 
     def advance(emit: Emitter, step: Value, outputs: Value, *states: Value) -> list[Value]:
-        at = emit.minus(emit.scalar(steps - 1, I64), step) if reverse else step
-        zero = emit.scalar(0, I64)
-        row = emit.add(ops.DynamicSlice(projected, [at, zero, zero], slice_sizes=(1, batch, gates)))
-        following = cell(emit, emit.reshape(row, (batch, gates)), states, *recurrent)
-        shown = emit.reshape(following[0], (1, batch, hidden))
-        outputs = emit.add(ops.DynamicUpdateSlice(outputs, shown, [at, zero, zero]))
+        at = emit.minus(last, step) if reverse else step
+        following = cell(emit, loops.row(emit, projected, at), states, *recurrent)
+        outputs = loops.with_row(emit, outputs, following[0], at)
         return [emit.plus(step, emit.scalar(1, I64)), outputs, *following]
 
     loop = ops.While(carried, cond=ctx.region(types, more), body=ctx.region(types, advance))

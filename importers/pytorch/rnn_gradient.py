@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from trivium.importers import loops
 from trivium.importers.emit import Emitter
 from trivium.importers.pytorch.context import Context, rule
 from trivium.ir import ops
@@ -100,8 +101,8 @@ def _memories(ctx: Context, gates: Gates, memory: Value) -> Value:
     entering = ctx.times(gates.enter, gates.candidate)
 
     def advance(emit: Emitter, at: Value, memories: Value, memory: Value) -> list[Value]:
-        memory = emit.plus(emit.times(_row(emit, gates.forget, at), memory), _row(emit, entering, at))
-        return [_with_row(emit, memories, memory, at), memory]
+        memory = emit.plus(emit.times(loops.row(emit, gates.forget, at), memory), loops.row(emit, entering, at))
+        return [loops.with_row(emit, memories, memory, at), memory]
 
     return _loop(ctx, advance, [ctx.full_like(entering, 0), memory])[0]
 
@@ -129,12 +130,16 @@ def _backward(
 
     def retreat(emit: Emitter, step: Value, of_gates: Value, of_hidden: Value, of_memory: Value) -> list[Value]:
         at = emit.minus(emit.scalar(steps - 1, I64), step)
-        of_hidden = emit.plus(of_hidden, _row(emit, of_outputs, at))
-        of_memory = emit.plus(of_memory, emit.times(of_hidden, _row(emit, to_memory, at)))
-        inner = [emit.times(of_memory, _row(emit, factor, at)) for factor in (to_enter, to_forget, to_candidate)]
-        row = emit.concatenate([*inner, emit.times(of_hidden, _row(emit, to_leave, at))], 1)
-        of_gates = _with_row(emit, of_gates, row, at)
-        return [of_gates, emit.dot(row, recurrent, ([1], [0])), emit.times(of_memory, _row(emit, gates.forget, at))]
+        of_hidden = emit.plus(of_hidden, loops.row(emit, of_outputs, at))
+        of_memory = emit.plus(of_memory, emit.times(of_hidden, loops.row(emit, to_memory, at)))
+        inner = [emit.times(of_memory, loops.row(emit, factor, at)) for factor in (to_enter, to_forget, to_candidate)]
+        row = emit.concatenate([*inner, emit.times(of_hidden, loops.row(emit, to_leave, at))], 1)
+        of_gates = loops.with_row(emit, of_gates, row, at)
+        return [
+            of_gates,
+            emit.dot(row, recurrent, ([1], [0])),
+            emit.times(of_memory, loops.row(emit, gates.forget, at)),
+        ]
 
     empty = ctx.full((steps, batch, 4 * width), 0, memories.type.element_type)
     of_gates, of_hidden, of_memory = _loop(ctx, retreat, [empty, *of_last])
@@ -159,16 +164,3 @@ def _loop(ctx: Context, body: Callable[..., list[Value]], carried: Sequence[Valu
         return [emit.plus(step, emit.scalar(1, I64)), *body(emit, step, *rest)]
 
     return ctx.add(ops.While(values, cond=ctx.region(types, more), body=ctx.region(types, advance)))[1:]
-
-
-def _row(emit: Emitter, x: Value, at: Value) -> Value:
-    """`x[at]`"""
-    zero = emit.scalar(0, I64)
-    _, *shape = x.type.static_shape
-    return emit.reshape(emit.add(ops.DynamicSlice(x, [at, zero, zero], slice_sizes=(1, *shape))), shape)
-
-
-def _with_row(emit: Emitter, x: Value, row: Value, at: Value) -> Value:
-    """Returns `x` with `row` at `x[at]`."""
-    zero = emit.scalar(0, I64)
-    return emit.add(ops.DynamicUpdateSlice(x, emit.unsqueeze(row, [0]), [at, zero, zero]))

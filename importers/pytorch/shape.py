@@ -12,6 +12,7 @@ from trivium.importers.dynamic import Extent, clamped, smaller
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import F32, F64, I32, I64, UI8, IntegerType, is_float
 
 # The same elements
 
@@ -30,13 +31,25 @@ def same(ctx: Context, x: Value) -> Value:
 def to(ctx: Context, x: Value | Number, *options: object) -> Value:
     """_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None,
     bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"""
-    return ctx.tensor(x, ctx.result.element_type)
+    return _converted(ctx, x) if isinstance(x, Value) else ctx.tensor(x, ctx.result.element_type)
 
 
 @rule("prims.convert_element_type.default")
 def convert_element_type(ctx: Context, a: Value, dtype: object) -> Value:
     """convert_element_type(Tensor a, ScalarType dtype) -> Tensor"""
-    return ctx.convert(a, ctx.result.element_type)
+    return _converted(ctx, a)
+
+
+def _converted(ctx: Context, x: Value) -> Value:
+    """Converts to the element type of the result. Integers of 8 and 16 bits are the lowest bits of a wider one, as
+    PyTorch's kernels compute them; numbers beyond that one are 0."""
+    source, kind = x.type.element_type, ctx.result.element_type
+    if not (is_float(source) and isinstance(kind, IntegerType) and 8 <= kind.width <= 16):
+        return ctx.convert(x, kind)
+    x = x if source is F64 else ctx.convert(x, F32)
+    wide = I64 if source is F64 and kind is UI8 else I32
+    fits = ctx.compare("LT", ctx.add(ops.Abs(x)), ctx.scalar(2.0 ** (wide.width - 1), x.type.element_type))
+    return ctx.convert(ctx.select(fits, ctx.convert(x, wide), ctx.scalar(0, wide)), kind)
 
 
 @rule("aten.copy.default")
@@ -168,7 +181,7 @@ def select(ctx: Context, x: Value, dim: int, index: Extent) -> Value:
     """select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)"""
     d = dim % x.type.rank
     index = _from_front(index, ctx.extent(x, d))
-    return ctx.squeeze(ctx.slice(x, d, index, index + 1), [d])
+    return ctx.squeeze(ctx.window(x, d, index, 1), [d])
 
 
 @rule("aten.narrow.default")
@@ -176,7 +189,7 @@ def narrow(ctx: Context, x: Value, dim: int, start: Extent, length: Extent) -> V
     """narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)"""
     d = dim % x.type.rank
     start = _from_front(start, ctx.extent(x, d))
-    return ctx.slice(x, d, start, start + length)
+    return ctx.window(x, d, start, length)
 
 
 @rule(

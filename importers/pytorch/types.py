@@ -61,16 +61,23 @@ def type_of(tensor: torch.Tensor) -> TensorType:
 
 
 def to_array(tensor: torch.Tensor) -> np.ndarray:
-    """Returns a CPU tensor as an array over the same memory; lazily conjugated or negated ones are resolved first."""
-    if tensor.device.type != "cpu":
-        raise Error(f"a tensor is on the device {tensor.device}, expected cpu")
+    """Returns a tensor as an array: over the same memory if its elements are in the host's, else over new memory."""
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise Error(f"a tensor is on the device {tensor.device}, expected cpu or cuda")
     if tensor.layout is not torch.strided:
         raise Error(f"a tensor has the layout {tensor.layout}, expected a dense one")
     # AOTAutograd calls compilers while tensors are fake; this one, a constant of the graph, is real.
     with unset_fake_temporarily():
-        tensor = tensor.detach().resolve_conj().resolve_neg()
+        tensor = resolved(tensor).cpu()
         carrier = _CARRIERS.get(tensor.dtype)
         return tensor.numpy() if carrier is None else tensor.view(carrier[0]).numpy().view(carrier[1])
+
+
+def resolved(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor whose elements are in memory: those of lazily conjugated and negated tensors are not, and zeros
+    of forward-mode differentiation have no memory."""
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    return tensor.clone() if tensor._is_zerotensor() else tensor
 
 
 def to_tensor(array: np.ndarray) -> torch.Tensor:

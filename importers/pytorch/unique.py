@@ -89,7 +89,9 @@ def _order(ctx: Context, rows: Value) -> Value:
     def step(emit: Context, state: Sequence[Value], column: Sequence[Value]) -> list[Value]:
         return [emit.sort([emit.take(column[0], state[0]), state[0]], 0)[1]]
 
-    width = rows.type.static_shape[1]
+    width = rows.type.shape[1]
+    if width is None:
+        ctx.unsupported("dim", "slices of an open size", "slices whose size is known")
     columns = ctx.transpose(rows, [1, 0])
     return loops.scan(ctx, step, [ctx.iota([ctx.extent(rows, 0)], 0)], [columns], [], width, reverse=True)[0]
 

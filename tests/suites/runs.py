@@ -24,6 +24,9 @@ FINISHED = (0, 1, 5)
 STEP = 0.5
 """Seconds between two looks at a process."""
 
+START = 900
+"""Seconds until the tests of a file are collected, at least: on a busy machine, imports take minutes."""
+
 OUT_OF_TIME, NO_SIGN = "out of time", "no sign"
 
 
@@ -121,7 +124,8 @@ def _wait(process: subprocess.Popen, log: Path, patience: float, end: float) -> 
         now = time.monotonic()
         if log.stat().st_size != size:
             size, seen = log.stat().st_size, now
-        stopped = OUT_OF_TIME if now > end else f"{NO_SIGN} in {patience:.0f} s" if now - seen > patience else ""
+        limit = patience if size else max(patience, START)
+        stopped = OUT_OF_TIME if now > end else f"{NO_SIGN} in {limit:.0f} s" if now - seen > limit else ""
         if stopped:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

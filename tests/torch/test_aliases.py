@@ -117,6 +117,22 @@ def test_a_result_that_is_no_view_can_be_changed_where_gradients_are_wanted() ->
     assert x.grad.eq(6).all()
 
 
+def test_views_of_a_detached_result_have_no_gradients() -> None:
+    torch._dynamo.reset()
+    fast = torch.compile(lambda x: rows((x * 2).detach()) + rows(x * 3) + rows((x * 2).detach()), backend="trivium")
+    outputs = fast(torch.ones(4, 4, requires_grad=True))
+    assert [output.requires_grad for output in outputs] == 3 * [False] + 3 * [True] + 3 * [False]
+
+    fast = torch.compile(lambda x: (lambda y: (y, *rows(y.detach())))(x * 2), backend="trivium")
+    x = torch.ones(4, 4, requires_grad=True)
+    whole, *parts = fast(x)
+    assert [part.requires_grad for part in parts] == [False, False, False]
+    parts[1][0] = 5
+    assert whole[1].eq(5).all()
+    whole.sum().backward()
+    assert x.grad.eq(2).all()
+
+
 class Counting(torch.nn.Module):
     """Its backward graph needs the parameter, a view of it, and the buffer as it was before."""
 

@@ -16,7 +16,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 from torch._higher_order_ops.while_loop import while_loop
 
 import trivium
-import trivium.torch
+import trivium.torch.variant
 from tests.importers.pytorch.models import MODELS, Cnn, build, difference, outputs_of
 
 pytestmark = pytest.mark.torch
@@ -45,7 +45,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
 
     counting(trivium.torch, "backend", "graphs")
     counting(trivium, "compile", "functions")
-    counting(trivium.torch.Variant, "__call__", "runs")
+    counting(trivium.torch.variant.Variant, "__call__", "runs")
     torch._dynamo.reset()
     yield found
     torch._dynamo.reset()
@@ -248,6 +248,7 @@ def test_views_aliases_and_mutation(counts: Counts) -> None:
         torch.ones(3, dtype=torch.bool),
         torch.ones(1, 3).expand(2, 3),
         torch.ones(2, 3, dtype=torch.complex64).conj(),
+        torch._efficientzerotensor((3, 1)),
     ],
     ids=lambda x: f"{x.dtype}-{list(x.shape)}-{x.stride()}".replace("torch.", ""),
 )
@@ -320,7 +321,7 @@ def test_unsupported_ops_are_named_with_their_lines(counts: Counts) -> None:
 
 def test_options_reach_the_compiler() -> None:
     torch._dynamo.reset()
-    expected = r"options speed .* expected any of device, threads, fast_math, autotune, .*freeze"
+    expected = r"options speed .* expected any of device, target, threads, fast_math, autotune, .*freeze"
     with pytest.raises(BackendCompilerFailed, match=expected):
         compiled(lambda x: x + 1, options={"speed": "all of it"})(torch.ones(2))
 
@@ -335,3 +336,21 @@ def test_an_unknown_mode_is_refused() -> None:
     torch._dynamo.reset()
     with pytest.raises(BackendCompilerFailed, match=r"mode='max-speed' .* expected one of default, reduce-overhead"):
         torch.compile(lambda x: x + 1, backend="trivium", mode="max-speed")(torch.ones(2))
+
+
+def test_the_last_programs_are_kept(caplog: pytest.LogCaptureFixture) -> None:
+    torch._dynamo.reset()
+    caplog.set_level(logging.INFO, "trivium.torch")
+    fast = torch.compile(lambda x: x.sum() * 2, backend="trivium", dynamic=True, options={"programs": 2})
+    for size in (3, 4, 3, 5, 3, 4, 6):
+        assert fast(torch.ones(size)) == 2 * size
+    messages = [record.getMessage() for record in caplog.records]
+    # 4 goes when 5 comes, 5 when 4 comes again, and 3 when 6 comes.
+    assert sum(message.startswith("compiling the inference graph") for message in messages) == 5
+    assert sum("the option programs says how many" in message for message in messages) == 1
+
+
+def test_the_number_of_programs_is_checked() -> None:
+    torch._dynamo.reset()
+    with pytest.raises(BackendCompilerFailed, match="the option programs has 0, expected a positive number"):
+        compiled(lambda x: x + 1, options={"programs": 0})(torch.ones(2))

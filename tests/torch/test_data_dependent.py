@@ -45,6 +45,9 @@ FUNCTIONS: dict[str, Callable[[Tensor], object]] = {
     "unique of chosen elements": lambda x: torch.unique(x[x > 0].round(), return_counts=True),
     "unique NaN": lambda x: torch.unique(x.log(), return_inverse=True, return_counts=True),
     "unique rows": lambda x: torch.unique(x > 0.3, dim=0, return_inverse=True, return_counts=True),
+    "unique of chosen rows": lambda x: torch.unique(x[x[:, 0] > 0] > 0.3, dim=0, return_inverse=True),
+    "gather of chosen rows": lambda x: (lambda y: y.gather(0, (y[:, :2] * 0).long()))(x[x[:, 0] > 0]),
+    "places among chosen rows": lambda x: (lambda y: y[y[:, 1].argsort()])(x[x[:, 0] > 0]),
     "unique_consecutive": lambda x: torch.unique_consecutive(x > 0, return_inverse=True, return_counts=True),
     "item": lambda x: torch.ones(x.flatten().argmax().item() + 1) * x.sum(),
 }

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.torch
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trivium.torch._warned", set())
+    monkeypatch.setattr("trivium.torch.graph._warned", set())
     torch._dynamo.reset()
 
 
@@ -91,6 +91,16 @@ def test_gradients_and_parts(programs: list[Any]) -> None:
     around(y).square().sum().backward()
     assert difference(x.grad, y.grad) < 1e-5
     assert len(programs) == 4
+
+
+@pytest.mark.parametrize("layer", [torch.nn.Embedding, torch.nn.EmbeddingBag])
+def test_sparse_gradients(layer: type) -> None:
+    ours, theirs = (layer(5, 3, sparse=True, _weight=torch.arange(15.0).reshape(5, 3)) for _ in range(2))
+    indices = torch.tensor([[1, 2], [4, 1]])
+    for run in (torch.compile(ours, backend="trivium"), theirs):
+        run(indices).square().sum().backward()
+    assert ours.weight.grad.is_sparse
+    assert torch.equal(ours.weight.grad.to_dense(), theirs.weight.grad.to_dense())
 
 
 def test_sizes_that_change() -> None:

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from torch import nn
 
 import trivium
-import trivium.torch
+import trivium.torch.graph
 from tests.importers.pytorch.models import difference
 
 pytestmark = pytest.mark.torch
@@ -57,6 +57,11 @@ def test_parameters_are_constants(modules) -> None:
     assert [arguments(module) for module in modules] == [1]
 
 
+def take_fused_step(parameter: nn.Parameter) -> None:
+    parameter.grad = torch.ones_like(parameter)
+    torch.optim.SGD([parameter], lr=0.1, fused=True).step()
+
+
 def changes(model: nn.Module) -> dict[str, Callable[[], object]]:
     last = model[3]
     return {
@@ -64,6 +69,7 @@ def changes(model: nn.Module) -> dict[str, Callable[[], object]]:
         "buffer": lambda: model[1].running_mean.add_(1),
         "another tensor": lambda: setattr(last, "weight", nn.Parameter(torch.randn(3, 16))),
         "other memory": lambda: setattr(last.weight, "data", torch.randn(3, 16)),
+        "fused optimizer": lambda: take_fused_step(last.weight),
         "loaded": lambda: model.load_state_dict(network().state_dict()),
     }
 
@@ -84,14 +90,29 @@ def test_a_change_is_noticed(name: str, modules, caplog: pytest.LogCaptureFixtur
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("name", ["in place", "another tensor"])
+def test_a_change_is_noticed_where_modules_are_not_checked(name: str, modules) -> None:
+    model, x = network(), torch.randn(4, 8)
+    skip = torch.compiler.skip_guard_on_all_nn_modules_unsafe
+    options = {"freeze": True, "threads": 1, "guard_filter_fn": skip}
+    fast = torch.compile(model, backend=trivium.torch.backend, fullgraph=True, options=options)
+    before = fast(x)
+    changes(model)[name]()
+    after = fast(x)
+    assert difference(after, model(x)) < 1e-5
+    assert difference(after, before) > 1e-3
+    assert [arguments(module) for module in modules] == [1, 1]
+
+
+@torch.no_grad()
 def test_what_changes_often_becomes_an_argument_again(modules, caplog: pytest.LogCaptureFixture) -> None:
     model, x = network(), torch.randn(4, 8)
     fast = frozen(model)
     with caplog.at_level(logging.INFO, "trivium.torch"):
-        for _ in range(trivium.torch.MOST_FREEZES + 3):
+        for _ in range(trivium.torch.graph.MOST_FREEZES + 3):
             assert difference(fast(x), model(x)) < 1e-5
             model[0].weight.mul_(0.9)
-    assert len(modules) == trivium.torch.MOST_FREEZES + 1
+    assert len(modules) == trivium.torch.graph.MOST_FREEZES + 1
     assert arguments(modules[-1]) > 1
     assert [record.levelname for record in caplog.records if "arguments from now on" in record.message] == ["WARNING"]
 
@@ -109,6 +130,16 @@ def test_each_size_has_its_program(modules) -> None:
         x = torch.randn(size, 8)
         assert difference(fast(x), model(x)) < 1e-5
     assert len(modules) == 4
+
+
+@torch.inference_mode()
+def test_parameters_whose_changes_pytorch_does_not_count_are_arguments(modules) -> None:
+    model, x = nn.Linear(8, 3), torch.randn(4, 8)
+    fast = frozen(model)
+    for _ in range(2):
+        assert difference(fast(x), model(x)) < 1e-5
+        model.weight.mul_(2)
+    assert [arguments(module) for module in modules] == [3]
 
 
 class Counter(nn.Module):

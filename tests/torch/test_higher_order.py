@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from torch import Tensor
 from torch._higher_order_ops.map import map as map_over
 from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 from torch.utils.checkpoint import checkpoint
 
@@ -67,6 +68,25 @@ def test_scan_with_several_states_and_values_from_outside() -> None:
     rows = {"x": torch.randn(5, 3), "n": torch.arange(5)}
     arguments = torch.zeros(3), torch.tensor(1), rows, torch.tensor([1.0, 2.0, 3.0])
     torch.testing.assert_close(compiled(program)(*arguments), program(*arguments))
+
+
+def test_gradient_of_a_loop_that_its_data_ends() -> None:
+    def loss(x: Tensor, weight: Tensor) -> Tensor:
+        ended = while_loop(lambda x: x.norm() < 10, lambda x: (x + (x @ weight).sin(),), (x,))
+        return ended[0].square().sum()
+
+    def unrolled(x: Tensor, weight: Tensor) -> Tensor:
+        while x.norm() < 10:
+            x = x + (x @ weight).sin()
+        return x.square().sum()
+
+    run = compiled(loss)
+    for size in (1, 3):
+        x, weight = torch.rand(3, 3) * size, torch.rand(3, 3)
+        assert x.norm() < 10
+        ours, theirs = leaves(x, weight), leaves(x, weight)
+        found = torch.autograd.grad(run(*ours), ours)
+        torch.testing.assert_close(found, torch.autograd.grad(unrolled(*theirs), theirs))
 
 
 def test_map_and_its_gradient() -> None:

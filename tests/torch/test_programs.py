@@ -3,6 +3,9 @@ derivatives of derivatives, tensors without dimensions."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -124,3 +127,34 @@ def test_factorizations_that_fail_raise_what_pytorch_raises(name: str) -> None:
     with pytest.raises(torch.linalg.LinAlgError) as found:
         function(x)
     assert str(found.value) == str(expected.value)
+
+
+def test_denormal_numbers_are_kept_although_pytorch_flushes_them() -> None:
+    small = torch.tensor([2.0**-9, 7 * 2.0**-9, 1]).to(torch.float8_e4m3fn)
+    run = torch.compile(lambda x: x.float() * 3, backend="trivium")
+    expected = run(small)
+    assert expected.tolist() == [3 * 2.0**-9, 21 * 2.0**-9, 3]
+    if not torch.set_flush_denormal(True):
+        pytest.skip("the processor always keeps denormal numbers")
+    try:
+        assert torch.equal(run(small), expected)
+    finally:
+        torch.set_flush_denormal(False)
+
+
+FLUSHED = """
+import numpy as np, torch, trivium
+if torch.set_flush_denormal(True):
+    text = "func.func @main(%x: tensor<2000000xf32>) -> tensor<2000000xf32> {\\n" \
+        "%0 = stablehlo.add %x, %x : tensor<2000000xf32>\\n return %0 : tensor<2000000xf32>\\n}"
+    run, x = trivium.compile(trivium.parse(text)), np.full(2000000, 1, np.int32).view(np.float32)
+    for _ in range(10):
+        assert (run(x)[0].view(np.int32) == 2).all()
+"""
+
+
+def test_so_are_they_on_threads_that_begin_later() -> None:
+    """A thread begins with the mode of the one that starts it."""
+    environment = os.environ | {"TRIVIUM_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", FLUSHED], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -242,7 +242,7 @@ def test_text_that_is_not_needed_is_left_out(
         *("torch.ops.aten.__class__.mro", "torch.ops.aten.linear.__init__", "torch.ops.higher_order.print"),
         *("torch.ops.prim.RaiseException.default", "torch.ops.debugprims.load_tensor.default", "torch.load"),
         *(
-            "torch.ops.higher_order.while_loop_stack_output",
+            "torch.ops.higher_order.invoke_quant_packed",
             "torch.ops.inductor._alloc_from_pool.default",
             "_operator.methodcaller",
         ),

@@ -59,6 +59,18 @@ class Words(nn.Module):
         return self.layer(x, src_mask=torch.ones(length, length, dtype=torch.bool).triu(1))
 
 
+class Recurrent(nn.Module):
+    """An LSTM over both directions, then a GRU."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LSTM(4, 3, bidirectional=True, batch_first=True)
+        self.second = nn.GRU(6, 2, batch_first=True)
+
+    def forward(self, x):
+        return self.second(self.first(x)[0])
+
+
 class Even(nn.Module):
     """Has two ways, of which the program has the one that was traced."""
 
@@ -87,8 +99,9 @@ ROWS = ({0: Dim.AUTO}, {0: Dim.AUTO})
         (Shapes(), ROWS, [(drawn(rows, 4), drawn(rows, 4)) for rows in (6, 3, 9)]),
         (Images(), ({0: Dim.AUTO},), [(drawn(batch, 3, 32, 32),) for batch in (3, 5, 1)]),
         (Words(), ({0: Dim.AUTO, 1: Dim.AUTO},), [(words(3, 5),), (words(2, 7),)]),
+        (Recurrent(), ({0: Dim.AUTO},), [(drawn(batch, 5, 4),) for batch in (3, 2)]),
     ],
-    ids=["shapes", "images", "words"],
+    ids=["shapes", "images", "words", "recurrent"],
 )
 def test_open_sizes_stay_open(model: nn.Module, sizes: Any, calls: Sequence[tuple[Any, ...]]) -> None:
     module = trivium.from_torch(exported(model, sizes, *calls[0]))

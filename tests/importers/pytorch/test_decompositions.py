@@ -22,7 +22,7 @@ from trivium.ir.interpreter import evaluate
 
 pytestmark = pytest.mark.torch
 
-FAMILIES = ("foreach", "linalg", "others", "sampling", "special")
+FAMILIES = ("foreach", "linalg", "others", "quantization", "sampling", "special")
 CASES = [
     case
     for family in FAMILIES

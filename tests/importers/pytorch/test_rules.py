@@ -24,7 +24,7 @@ pytestmark = pytest.mark.torch
 
 FAMILIES = (
     "activation attention comparison convolution elementwise indexing linalg matmul normalization pooling "
-    "reduction rnn shape special"
+    "quantization reduction rnn shape special"
 )
 CASES = [
     case

@@ -103,6 +103,15 @@ def test_numbers_as_operands(name: str, kind: str) -> None:
         check(overload(name, "Scalar", "Tensor_Scalar"), tensor(numbers(dtype_of(kind))), number)
 
 
+@pytest.mark.parametrize("target", ["int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("kind", FLOATS)
+def test_small_integers_are_the_lowest_bits(kind: str, target: str) -> None:
+    near = [300, -1, -1.9, -200, 127.6, 1e4, -70000, 2.0**31 - 129, -(2.0**31), np.nan, np.inf, -np.inf]
+    far = [2.0**31 + 517, -(2.0**31) - 517, 2.0**40 + 5, 1e19, -1e19]
+    for given in (near, far if kind == "float64" else far[3:]):
+        check(aten.to.dtype, torch.tensor(given, dtype=getattr(torch, kind)), getattr(torch, target))
+
+
 def test_the_digamma_of_zero() -> None:
     check(aten.digamma.default, torch.tensor([0.0, -0.0, -1.0, -2.0], dtype=torch.float64))
 

@@ -48,13 +48,14 @@ def main() -> None:
 
 
 def chosen(only: list[str] | None) -> list[str]:
-    from tests.suites.transformers.models import ARCHITECTURES
+    from tests.suites.transformers.architectures import ARCHITECTURES
 
     return [entry.name for entry in ARCHITECTURES if only is None or entry.name in only]
 
 
 def outcomes(name: str) -> dict[str, str]:
-    from tests.suites.transformers.models import ARCHITECTURES, inference, training
+    from tests.suites.transformers.architectures import ARCHITECTURES
+    from tests.suites.transformers.models import inference, training
 
     (architecture,) = [entry for entry in ARCHITECTURES if entry.name == name]
     return {kind.__name__: _outcome(lambda kind=kind: kind(architecture)) for kind in (inference, training)}
@@ -73,7 +74,9 @@ class _Heard(logging.Handler):
 
 def _outcome(run: Callable[[], float]) -> str:
     from tests.suites.transformers.models import TOLERANCE
+    from trivium import torch as adapter
 
+    adapter._warned.clear()  # each op is told once
     heard, logger, start = _Heard(), logging.getLogger("trivium.torch"), time.monotonic()
     logger.addHandler(heard)
     try:
@@ -92,7 +95,8 @@ def page(results: Results) -> Iterator[str]:
     import torch
     import transformers
 
-    from tests.suites.transformers.models import ARCHITECTURES, TOLERANCE
+    from tests.suites.transformers.architectures import ARCHITECTURES
+    from tests.suites.transformers.models import TOLERANCE
 
     yield OPENING.format(transformers=transformers.__version__, torch=torch.__version__, tolerance=TOLERANCE)
     for architecture in ARCHITECTURES:

@@ -2,7 +2,7 @@
 
 import torch
 
-from tests.importers.pytorch.cases import INF, NAN, b, case, f, i, n, v
+from tests.importers.pytorch.cases import INF, NAN, b, case, f, i, n, p, v
 
 GAPS = v(3.0, NAN, -1.0, 2.0, 2.0, NAN, 7.0, -1.0)
 DISTANCES = [0.0, 1.0, 2.0, 3.0, INF]
@@ -47,4 +47,6 @@ CASES = [
     case("_adaptive_avg_pool2d_backward.default", f(2, 3, 3, 2), f(2, 3, 7, 5)),
     case("_adaptive_avg_pool3d_backward.default", f(2, 3, 3, 2, 2), f(2, 3, 7, 5, 4)),
     case("_adaptive_avg_pool3d_backward.default", f(3, 3, 2, 2), f(3, 7, 5, 4)),
+    case("_weight_norm_interface_backward.default", f(3, 4), f(3, 4), f(3, 1), p(3, 1), 0),
+    case("_weight_norm_interface_backward.default", f(3, 2, 4), f(3, 2, 4), f(1, 1, 4), p(1, 1, 4), 2),
 ]
