@@ -3,7 +3,7 @@ use."""
 
 from __future__ import annotations
 
-import functools
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,9 @@ _PLATFORMS: dict[str, tuple[Callable[[int], Client], Callable[[], int]]] = {
 """For each platform, the client of one of its devices, and how many devices there are; an `Error` says why there are
 none."""
 
+_CLIENTS: dict[tuple[str, int], Client] = {}
+_LOCK = threading.RLock()
+
 
 def register_platform(name: str, make: Callable[[int], Client], count: Callable[[], int] = lambda: 1) -> None:
     """Makes devices available as `name:0`, `name:1`, and so on, and the first one also as `name`. `make` returns the
@@ -82,10 +85,12 @@ def client(device: str = "cpu") -> Client:
     return plugin_client(device)
 
 
-@functools.cache
 def _client(platform: str, number: int) -> Client:
-    make, _ = _PLATFORMS[platform]
-    return make(number)
+    with _LOCK:
+        if (platform, number) not in _CLIENTS:
+            make, _ = _PLATFORMS[platform]
+            _CLIENTS[platform, number] = make(number)
+        return _CLIENTS[platform, number]
 
 
 def devices() -> Sequence[Device]:

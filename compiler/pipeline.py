@@ -23,6 +23,7 @@ from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.passes.recognize import Recognize
 from trivium.compiler.passes.refine import RefineShapes
 from trivium.compiler.passes.sharding import DropSharding
+from trivium.compiler.passes.skipped_rows import SkipRows
 from trivium.compiler.passes.tile import Tile
 from trivium.compiler.passes.tokens import EraseTokens
 from trivium.compiler.passes.weight_gradients import WeightGradients
@@ -65,5 +66,5 @@ def optimize(
     that are the same for every device."""
     own = () if target is None or target.tiles is None else (Tile(target.tiles), CLEAN_UP)
     if target is not None and target.layouts is not None:
-        own = (WeightGradients(target.vector_bytes), CLEAN_UP, *own)
+        own = (SkipRows(), WeightGradients(target.vector_bytes), CLEAN_UP, *own)
     return run_passes(module.clone(), (*PIPELINE, *own), verify=verify, observe=observe)

@@ -74,11 +74,8 @@ class _Sinking:
             "dimension_numbers": ops.ConvDimensionNumbers(*last, kernel[1], kernel[0], kernel[2:], *last)
         }
         assert numbers.kernel_dimensions == attributes["dimension_numbers"].kernel_dimensions
-        lhs, strides = op.lhs, list(op.window_strides or ())
-        if lhs not in self._twins and _skips_rows(op):
-            lhs = rewriter.add(_every(lhs, strides[:-1]))
-            attributes["window_strides"] = (*(1 for _ in strides[:-1]), strides[-1])
-        self._replace(rewriter, op, [self._twin(rewriter, lhs), op.rhs], attributes)
+        operands = [self._twin(rewriter, op.lhs), op.rhs]
+        self._replace(rewriter, op, operands, attributes)
 
     def _sink(self, op: Operation) -> None:
         """Computes the op on twins, if possible."""
@@ -148,22 +145,6 @@ def _is_in_rows(op: ops.Convolution) -> bool:
     what is read. It is not in the kernel of a gradient of an image, which is a transpose."""
     _, order = operand_order(op.rhs)
     return order[0] == op.dimension_numbers.kernel_output_feature_dimension
-
-
-def _skips_rows(op: ops.Convolution) -> bool:
-    """Whether a convolution, which alone reads its image, reads only some rows of it, each by itself: the others need
-    no transpose."""
-    kernel = {op.rhs.type.shape[d] for d in op.dimension_numbers.kernel_spatial_dimensions}
-    padded = any(amount for side in op.padding or () for amount in side)
-    dilated = any(step > 1 for step in op.lhs_dilation or ())
-    skips = any(step > 1 for step in (op.window_strides or ())[:-1])
-    return skips and kernel == {1} and not padded and not dilated and len(list(op.lhs.users)) == 1
-
-
-def _every(image: Value, strides: Sequence[int]) -> ops.Slice:
-    """Returns one row in as many as `strides` says. Rows stay whole, so that squares of them can be transposed."""
-    shape = image.type.static_shape
-    return ops.Slice(image, (0,) * len(shape), shape, (1, 1, *strides, 1))
 
 
 def _rank_of(value: Value) -> int | None:

@@ -1,7 +1,5 @@
 """Platforms that are registered by others than Trivium."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -14,10 +12,9 @@ TEXT = "func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor
 
 
 @pytest.fixture(autouse=True)
-def platforms(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def platforms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "_PLATFORMS", dict(backends._PLATFORMS))
-    yield
-    backends._client.cache_clear()
+    monkeypatch.setattr(backends, "_CLIENTS", {})
 
 
 def test_a_registered_platform_compiles_programs() -> None:

@@ -58,7 +58,7 @@ class StandIn:
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     torch._dynamo.reset()
-    backends._client.cache_clear()
+    monkeypatch.setattr(backends, "_CLIENTS", {})
     simulator.fake().fake_reset(0, 0)
     simulator.fake().fake_elsewhere(True)
     with simulator.simulated():
@@ -76,7 +76,6 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
         found.close()
         client.driver.close()
     simulator.fake().fake_elsewhere(False)
-    backends._client.cache_clear()
 
 
 @pytest.fixture

@@ -39,24 +39,21 @@ def calls() -> list[str]:
 
 def test_through_the_front_door(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    backends._client.cache_clear()
+    monkeypatch.setattr(backends, "_CLIENTS", {})
     simulator.fake().fake_reset(0, 0)
-    try:
-        with simulator.simulated():
-            run = trivium.compile(trivium.parse(TEXT), device="cuda:0")
-            for _ in range(3):
-                np.testing.assert_allclose(run(X)[0], np.tanh(X @ WEIGHTS), rtol=1e-5, atol=1e-6)
-            found, _ = backends.discovered()
-            names = [f"{device.client.platform_name}:{device.id} {device.kind}" for device in found]
-            assert "cuda:1 Fake, sm_80, 4 units, 1.0 GB, 128 GB/s" in names
-            del run, found
-            for number in (0, 1):
-                opened = backends.client(f"cuda:{number}")
-                assert isinstance(opened, GpuClient)
-                assert isinstance(opened.driver, Cuda)
-                opened.driver.close()
-    finally:
-        backends._client.cache_clear()
+    with simulator.simulated():
+        run = trivium.compile(trivium.parse(TEXT), device="cuda:0")
+        for _ in range(3):
+            np.testing.assert_allclose(run(X)[0], np.tanh(X @ WEIGHTS), rtol=1e-5, atol=1e-6)
+        found, _ = backends.discovered()
+        names = [f"{device.client.platform_name}:{device.id} {device.kind}" for device in found]
+        assert "cuda:1 Fake, sm_80, 4 units, 1.0 GB, 128 GB/s" in names
+        del run, found
+        for number in (0, 1):
+            opened = backends.client(f"cuda:{number}")
+            assert isinstance(opened, GpuClient)
+            assert isinstance(opened.driver, Cuda)
+            opened.driver.close()
 
 
 def test_a_device_that_is_not_there() -> None:

@@ -20,6 +20,7 @@ from trivium.compiler.passes.kernels import TurnedKernels
 from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import run_passes
 from trivium.compiler.passes.padding import ExplicitPadding
+from trivium.compiler.passes.skipped_rows import SkipRows
 from trivium.compiler.passes.tokens import EraseTokens
 from trivium.compiler.passes.weight_gradients import WeightGradients
 from trivium.ir.interpreter import evaluate
@@ -37,6 +38,7 @@ PASSES = {
         HoistInvariants(),
         FoldConstants(),
         Inline(),
+        SkipRows(),
         TurnedKernels(),
         WeightGradients(vector_bytes=16),
     )

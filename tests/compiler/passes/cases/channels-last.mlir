@@ -263,26 +263,3 @@ func.func @main(%x: tensor<2x3x4x4xi32>, %n: tensor<i32>) -> tensor<2x3x4x4xi32>
 //=    return %r#1 : tensor<2x3x4x4xi32>
 //=  }
 //=}
-// -----
-// rows that a kernel of one element skips are not transposed, unless something else reads them
-func.func @main(%x: tensor<1x2x5x4xi32>, %y: tensor<1x2x5x4xi32>) -> (tensor<1x2x3x2xi32>, tensor<1x2x2x4xi32>, tensor<1x2x5x4xi32>) {
-  %k = stablehlo.constant dense<[[[[1]], [[2]]], [[[3]], [[-1]]]]> : tensor<2x2x1x1xi32>
-  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [2, 2], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x2x5x4xi32>, tensor<2x2x1x1xi32>) -> tensor<1x2x3x2xi32>
-  %1 = stablehlo.convolution(%y, %k) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [3, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x2x5x4xi32>, tensor<2x2x1x1xi32>) -> tensor<1x2x2x4xi32>
-  %2 = stablehlo.negate %y : tensor<1x2x5x4xi32>
-  return %0, %1, %2 : tensor<1x2x3x2xi32>, tensor<1x2x2x4xi32>, tensor<1x2x5x4xi32>
-}
-//=module {
-//=  func.func @main(%x: tensor<1x2x5x4xi32>, %y: tensor<1x2x5x4xi32>) -> (tensor<1x2x3x2xi32>, tensor<1x2x2x4xi32>, tensor<1x2x5x4xi32>) {
-//=    %k = stablehlo.constant dense<[[[[1]], [[2]]], [[[3]], [[-1]]]]> : tensor<2x2x1x1xi32>
-//=    %0 = stablehlo.slice %x [0:1, 0:2, 0:5:2, 0:4] : (tensor<1x2x5x4xi32>) -> tensor<1x2x3x4xi32>
-//=    %1 = stablehlo.transpose %0, dims = [0, 2, 3, 1] : (tensor<1x2x3x4xi32>) -> tensor<1x3x4x2xi32>
-//=    %2 = stablehlo.convolution(%1, %k) dim_numbers = [b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f], window = {stride = [1, 2], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x3x4x2xi32>, tensor<2x2x1x1xi32>) -> tensor<1x3x2x2xi32>
-//=    %3 = stablehlo.transpose %2, dims = [0, 3, 1, 2] : (tensor<1x3x2x2xi32>) -> tensor<1x2x3x2xi32>
-//=    %4 = stablehlo.transpose %y, dims = [0, 2, 3, 1] : (tensor<1x2x5x4xi32>) -> tensor<1x5x4x2xi32>
-//=    %5 = stablehlo.convolution(%4, %k) dim_numbers = [b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f], window = {stride = [3, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x5x4x2xi32>, tensor<2x2x1x1xi32>) -> tensor<1x2x4x2xi32>
-//=    %6 = stablehlo.transpose %5, dims = [0, 3, 1, 2] : (tensor<1x2x4x2xi32>) -> tensor<1x2x2x4xi32>
-//=    %7 = stablehlo.negate %y : tensor<1x2x5x4xi32>
-//=    return %3, %6, %7 : tensor<1x2x3x2xi32>, tensor<1x2x2x4xi32>, tensor<1x2x5x4xi32>
-//=  }
-//=}
