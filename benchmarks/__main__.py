@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from benchmarks.report import KEPT, keep, kept, losses, table
+from benchmarks.report import keep, kept, losses, machine, path_of, table
 from benchmarks.row import FAMILIES
 from benchmarks.turns import Measured, measure
 
@@ -85,6 +85,9 @@ def main(
     if here:
         inside(families[0], threads[0], seconds, quick, names)
         return
+    before = path_of(machine()["processor"])
+    if quick and not before.exists():
+        raise click.ClickException(f"{before} does not exist: `python -m benchmarks --keep` measures this processor")
     options = ["--seconds", str(seconds), *(["--quick"] if quick else [])]
     found = []
     for count in threads:
@@ -98,8 +101,8 @@ def main(
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps([row.data() for row in found], indent=2))
-    if quick and (lost := losses(found, kept())):
-        raise click.ClickException(f"slower than in {KEPT.name}, by over 10 %: " + "; ".join(lost))
+    if quick and (lost := losses(found, kept(before))):
+        raise click.ClickException(f"slower than in {before.name}, by over 10 %: " + "; ".join(lost))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""The results as a table, as the page `docs/performance.md`, and as the ratios with which later runs are compared
-(`kept.json`)."""
+"""The results as a table, as the page `docs/performance.md`, and as the ratios with which later runs are compared (the
+folder `kept`, with a file for each processor)."""
 
 from __future__ import annotations
 
 import json
 import math
 import platform
+import re
 import statistics
 from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -15,7 +16,7 @@ from rich.table import Table
 
 from benchmarks.turns import Measured
 
-KEPT = Path(__file__).parent / "kept.json"
+KEPT = Path(__file__).parent / "kept"
 TOLERATED = 0.9
 """A row is a loss if its ratio is below this part of the kept one."""
 PACKAGES = "jaxlib", "torch", "tensorflow_cpu", "onnxruntime", "numpy", "scipy", "llvmlite"
@@ -56,15 +57,26 @@ def summary(rows: Sequence[Measured]) -> str:
 
 
 def keep(rows: Iterable[Measured]) -> None:
-    """Replaces the kept figures of these rows. Those of other rows stay, if they were measured on this machine."""
-    old = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    found = {key(row): row for row in (kept() if old.get("machine") == machine() else ())}
+    """Replaces the kept figures of these rows on this processor. Those of other rows stay, if the contenders' versions
+    are the same."""
+    here = machine()
+    path = path_of(here["processor"])
+    found = {key(row): row for row in (kept(path) if path.exists() and machine_of(path) == here else ())}
     found |= {key(row): row for row in rows}
-    KEPT.write_text(json.dumps({"machine": machine(), "rows": [row.data() for row in found.values()]}, indent=1) + "\n")
+    path.write_text(json.dumps({"machine": here, "rows": [row.data() for row in found.values()]}, indent=1) + "\n")
 
 
-def kept() -> list[Measured]:
-    return [Measured(**row) for row in json.loads(KEPT.read_text())["rows"]]
+def path_of(processor: str) -> Path:
+    """Returns the file of a processor's figures, which may not exist."""
+    return KEPT / f"{re.sub('[^a-z0-9]+', '-', processor.lower())}.json"
+
+
+def kept(path: Path) -> list[Measured]:
+    return [Measured(**row) for row in json.loads(path.read_text())["rows"]]
+
+
+def machine_of(path: Path) -> dict[str, str]:
+    return json.loads(path.read_text())["machine"]
 
 
 def key(row: Measured) -> tuple[str, str, int]:
@@ -99,23 +111,27 @@ def _version(package: str) -> str:
 
 def performance_page() -> str:
     """Returns `docs/performance.md`, from the kept figures."""
-    rows, where = kept(), json.loads(KEPT.read_text())["machine"]
-    contenders = ", ".join(f"{name} {text}" for name, text in where.items() if name != "processor")
     lines = [
         "# Performance",
         "",
-        "Generated from `benchmarks/kept.json` by `python -m docs.generate`; `python -m benchmarks --keep` measures it "
+        "Generated from `benchmarks/kept` by `python -m docs.generate`; `python -m benchmarks --keep` measures it "
         "again, and [its README](../benchmarks/README.md) tells how.",
         "",
-        f"Processor: {where['processor']}. {contenders}.",
-        "",
         "A ratio is a peer's time over Trivium's, the median of neighbours that took turns: above 1, Trivium is "
-        f"faster. Over the best peers: {summary(rows)}.",
+        "faster.",
     ]
-    for family in dict.fromkeys(row.family for row in rows):
-        lines += ["", f"## {family.capitalize()}", "", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
-        lines += [_line(cells(row)) for row in rows if row.family == family]
+    for path in sorted(KEPT.glob("*.json")):
+        lines += _on_one_processor(machine_of(path), kept(path))
     return "\n".join(lines) + "\n"
+
+
+def _on_one_processor(where: dict[str, str], rows: Sequence[Measured]) -> list[str]:
+    contenders = ", ".join(f"{name} {text}" for name, text in where.items() if name != "processor")
+    lines = ["", f"## {where['processor']}", "", f"{contenders}. Over the best peers: {summary(rows)}."]
+    for family in dict.fromkeys(row.family for row in rows):
+        lines += ["", f"### {family.capitalize()}", "", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
+        lines += [_line(cells(row)) for row in rows if row.family == family]
+    return lines
 
 
 def _line(cells: Iterable[str]) -> str:
