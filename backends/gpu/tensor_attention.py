@@ -71,7 +71,7 @@ class TensorAttention:
         self._values = product(mark.values, width, KEYS // (2 * STEP))
         self._values.span = KEYS
         scales = (scale_of(prologue) for prologue in (mark.scores.lhs_prologue, mark.scores.rhs_prologue))
-        self._scale = math.prod(scale or 1.0 for scale in scales)
+        self._scale = math.prod(scale for scale in scales if scale is not None)
         stored = {one.buffer.dtype for one in mark.values.epilogue.instructions if isinstance(one, Store)}
         self._terms = 1 if code.flags else 2 if stored == {"bf16"} else TERMS[self._dtype]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.random_programs import beside, contractions, control, elementwise, folds, movement
+from tests.random_programs import beside, contractions, control, elementwise, folds, movement, narrow
 from tests.random_programs.generator import Generator
 from trivium.ir.func import Module
 
@@ -29,3 +29,10 @@ def program_of_neighbours(seed: int) -> Module:
     generator = Generator(seed, MOST_BESIDE, beside.LARGEST)
     with np.errstate(all="ignore"):
         return generator.module(beside.FORMS, generator.number(LEAST_STEPS, MOST_BESIDE))
+
+
+def program_of_attention(seed: int) -> Module:
+    """Returns a program that is one or two times attention of narrow numbers."""
+    generator = Generator(seed, largest=beside.LARGEST)
+    with np.errstate(all="ignore"):
+        return generator.module((narrow.attention,), generator.number(1, 2))

@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--records", action="store_true", help="all records of ops")
     parser.add_argument("--programs", type=int, default=0, help="how many random programs")
     parser.add_argument("--neighbours", type=int, default=0, help="how many programs whose kernels share launches")
+    parser.add_argument("--attention", type=int, default=0, help="how many programs with attention of narrow numbers")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first random program")
     parser.add_argument("--vectors", type=Path, help="StableHLO's test programs")
     parser.add_argument(
@@ -44,6 +45,9 @@ def main() -> int:
     if given.neighbours:
         seeds = range(given.seed, given.seed + given.neighbours)
         wrong += _run("neighbours", tasks.neighbours, seeds, given.jobs)
+    if given.attention:
+        seeds = range(given.seed, given.seed + given.attention)
+        wrong += _run("attention", tasks.attention, seeds, given.jobs)
     if given.vectors:
         wrong += _run("vectors", tasks.vector, sorted(given.vectors.glob("*.mlir")), given.jobs)
     return 1 if wrong else 0

@@ -18,7 +18,7 @@ from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
 from tests.compiler.test_conformance import checked_programs
 from tests.ir import checks
 from tests.random_programs.arrays import arguments_of
-from tests.random_programs.programs import program_of_neighbours, random_program
+from tests.random_programs.programs import program_of_attention, program_of_neighbours, random_program
 from tests.random_programs.tracked import Unstable, difference
 from tests.random_programs.tracking import Tracker
 from trivium.backends import client
@@ -101,22 +101,28 @@ def beyond_budget(kernels: str) -> list[str]:
 
 def program(seed: int) -> str:
     """Compares the random program of a seed with the interpreter."""
-    return _judged(random_program(seed), seed)
+    return judged(device(), random_program(seed), seed)
 
 
 def neighbours(seed: int) -> str:
     """The same for a program whose kernels can share launches."""
-    return _judged(program_of_neighbours(seed), seed)
+    return judged(device(), program_of_neighbours(seed), seed)
 
 
-def _judged(module: Module, seed: int) -> str:
+def attention(seed: int) -> str:
+    """The same for a program with attention of narrow numbers."""
+    return judged(device(), program_of_attention(seed), seed)
+
+
+def judged(client: GpuClient, module: Module, seed: int) -> str:
+    """Compares what a device computes with the interpreter's results, within the bounds that follow from these."""
     arguments = arguments_of(module.main)
     try:
         expected = Tracker().main(module, arguments)
     except Unstable:
         return ""
-    lowered_program = lower(pipeline.optimize(module), device().driver.target)
-    results = device().load_program(lowered_program).execute(*arguments)
+    lowered_program = lower(pipeline.optimize(module), client.driver.target)
+    results = client.load_program(lowered_program).execute(*arguments)
     told = (difference(result, value) for result, value in zip(results, expected, strict=True))
     wrong = [f"result {index}: {text}" for index, text in enumerate(told) if text]
     return f"seed {seed}: {'; '.join(wrong)}" if wrong else ""

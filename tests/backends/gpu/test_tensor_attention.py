@@ -13,10 +13,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.backends.gpu import simulator
+import trivium
+from tests.backends.gpu import simulator, tasks
 from tests.backends.gpu.simulator import LeaveOut, needs_simulator
 from tests.backends.gpu.test_shared_rows import told_by_ptxas
 from tests.compiler.attention import Case
+from tests.random_programs.programs import program_of_attention
 from trivium.backends.gpu import tiles
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
@@ -152,6 +154,15 @@ def test_every_wait_is_needed(client: GpuClient, monkeypatch: pytest.MonkeyPatch
         assert right(executable, case, given) == (left_out < 0)
 
 
+@needs_simulator
+def test_queries_that_are_multiplied_with_zero(client: GpuClient) -> None:
+    case = Case(mask="added")
+    given, module = arguments(case, "bf16"), trivium.parse(str(case.narrow("bf16")).replace("<2.500000e-01>", "<0.0>"))
+    (result,), (expected,) = compiled(client, module).execute(*given), evaluate(module, *given)
+    assert np.abs(expected - case.expected(*given)).max() > 0.1
+    np.testing.assert_allclose(result, expected, rtol=2e-6, atol=6e-6)
+
+
 def test_what_is_multiplied_with_factors() -> None:
     b = KernelBuilder("scaled")
     with b.block("bf16", "i64") as block:
@@ -187,3 +198,9 @@ def test_registers(
     assert set(re.findall(r"(\d+) bytes spill", told)) == {"0"}
     assert max(map(int, re.findall(r"Used (\d+) registers", told))) <= most
     assert max(map(int, re.findall(r"(\d+) bytes smem", told))) <= 48 << 10
+
+
+@needs_simulator
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs(client: GpuClient, seed: int) -> None:
+    assert not tasks.judged(client, program_of_attention(seed), seed)

@@ -1,0 +1,70 @@
+"""Attention of narrow numbers, which are converted before the first product and sometimes after the last one. GPUs have
+matrix instructions for it."""
+
+from __future__ import annotations
+
+import math
+
+from tests.random_programs.arrays import values
+from tests.random_programs.folds import fold, start
+from tests.random_programs.generator import Generator
+from trivium.compiler.fusion.forms.attention import SHORTEST
+from trivium.ir import ops
+from trivium.ir.core import Value
+from trivium.ir.types import BF16, F16, F32, I32, Type, tensor
+
+
+def attention(g: Generator) -> None:
+    """A softmax of scores, which are scaled and masked in different ways, and the values that it weights."""
+    element = g.pick((BF16, F16))
+    batch, rows, columns = (g.number(1, 2), g.number(1, 2)), g.number(SHORTEST, 70), g.number(SHORTEST, 70)
+    depth, features = g.number(SHORTEST, 40), g.number(SHORTEST, 40)
+    b = (0, 1)
+    query = _wide(g, (*batch, rows, depth), element)
+    if g.chance(0.5):
+        query = g.add(ops.Multiply(query, _number(g, (*batch, rows, depth))))
+    if g.chance(0.5):
+        key, where = _wide(g, (*batch, columns, depth), element), 3
+    else:
+        key, where = _wide(g, (*batch, depth, columns), element), 2
+    scores = g.add(ops.DotGeneral(query, key, ops.DotDimensionNumbers(b, b, (3,), (where,))))
+    weights = _softmax(g, _masked(g, scores))
+    value = _wide(g, (*batch, columns, features), element)
+    result = g.add(ops.DotGeneral(weights, value, ops.DotDimensionNumbers(b, b, (3,), (2,))))
+    if g.chance(0.4):
+        result = g.add(ops.Convert(result, result=result.type.with_element(element)))
+    g.offer(result)
+
+
+def _wide(g: Generator, shape: tuple[int, ...], element: Type) -> Value:
+    """Returns narrow numbers as f32."""
+    kind = tensor(*shape, of=element)
+    narrow = g.argument(shape, element) if g.chance(0.9) else g.of_type(kind)
+    return g.add(ops.Convert(narrow, result=kind.with_element(F32)))
+
+
+def _number(g: Generator, shape: tuple[int, ...]) -> Value:
+    scalar = g.constant(values(g.number(0, 1 << 30), tensor(of=F32)))
+    return g.add(ops.BroadcastInDim(scalar, broadcast_dimensions=(), result=tensor(*shape, of=F32)))
+
+
+def _masked(g: Generator, scores: Value) -> Value:
+    """Some of: a scale, a bias, a mask of positions."""
+    kind = scores.type
+    if g.chance(0.3):
+        scores = g.add(ops.Multiply(scores, _number(g, kind.static_shape)))
+    if g.chance(0.3):
+        scores = g.add(ops.Add(scores, g.of_type(kind)))
+    if g.chance(0.4):
+        positions = tensor(*kind.static_shape, of=I32)
+        row, column = (g.add(ops.Iota(iota_dimension=d, result=positions)) for d in (2, 3))
+        mask = g.add(ops.Compare(row, column, comparison_direction="GE"))
+        nothing = g.add(ops.BroadcastInDim(start(g, F32, -math.inf), broadcast_dimensions=(), result=kind))
+        scores = g.add(ops.Select(mask, scores, nothing))
+    return scores
+
+
+def _softmax(g: Generator, scores: Value) -> Value:
+    greatest = fold(g, scores, ops.Maximum, -math.inf, 3, scores)
+    power = g.add(ops.Exponential(g.add(ops.Subtract(scores, greatest))))
+    return g.add(ops.Divide(power, fold(g, power, ops.Add, 0.0, 3, power)))
