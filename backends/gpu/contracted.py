@@ -106,7 +106,7 @@ class Contracted(ABC):
         counter for the next launch. What they have left is written before they are counted, and read after that."""
         builder, dialect = self.builder, self.dialect
         counter = builder.gep(split.counters, [tile], source_etype=I32)
-        told = dialect.shared(self.code, 4)
+        told = self.spare()
         dialect.barrier(self.code)
         with builder.if_then(builder.icmp_unsigned("==", self.thread, I32(0))):
             dialect.fence(self.code)
@@ -118,6 +118,10 @@ class Contracted(ABC):
         dialect.barrier(self.code)
         done = builder.load(told, typ=I32)
         return builder.icmp_unsigned("==", done, I32(split.parts - 1))
+
+    def spare(self) -> ll.Value:
+        """Returns memory of the block for a number, which holds nothing between the sums of a tile and its results."""
+        return self.dialect.shared(self.code, 4)
 
     def _left(self, split: Split, block: ll.Value, threads: int, number: int) -> ll.Value:
         """Returns where a block leaves this thread's sum of that number."""

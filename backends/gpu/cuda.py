@@ -26,6 +26,9 @@ NON_BLOCKING = 1
 _UNITS, _MAJOR, _MINOR, _POOLS, _MEMORY_CLOCK, _BUS = 16, 75, 76, 115, 36, 37
 """Attributes of a device."""
 
+_GRANTED = 8
+"""The attribute of a function that is the most memory which a launch grants each block."""
+
 _THIS_THREAD = 1
 """A capture that forbids nothing to other threads."""
 
@@ -48,10 +51,11 @@ def count() -> int:
 
 
 class CudaKernel:
-    """A function of a module, with room for the addresses that it is given."""
+    """A function of a module, with room for the addresses that it is given. `granted`: the bytes of memory that a
+    launch grants each block."""
 
-    def __init__(self, name: str, function: int, module: CudaModule):
-        self.name, self.function = name, function
+    def __init__(self, name: str, function: int, granted: int, module: CudaModule):
+        self.name, self.function, self.granted = name, function, granted
         self._module = module
         self._values: ctypes.Array[ctypes.c_uint64] = (ctypes.c_uint64 * 0)()
         self._pointers: ctypes.Array[ctypes.c_void_p] = (ctypes.c_void_p * 0)()
@@ -100,9 +104,9 @@ class CudaStream:
         self._staging = staging
 
     def launch(self, kernel: CudaKernel, blocks: int, threads: int, arguments: Sequence[CudaMemory | None]) -> None:
-        given = kernel.given(arguments)
+        given, size = kernel.given(arguments), (blocks, 1, 1, threads, 1, 1)
         with told(f"launching {kernel.name}, {blocks} blocks of {threads} threads"):
-            self._cuda.cuLaunchKernel(kernel.function, blocks, 1, 1, threads, 1, 1, 0, self.handle, given, None)
+            self._cuda.cuLaunchKernel(kernel.function, *size, kernel.granted, self.handle, given, None)
 
     def copy(self, target: CudaMemory, source: CudaMemory, nbytes: int) -> None:
         if nbytes:
@@ -197,8 +201,9 @@ class Cuda:
         memory = self._cuda.value("cuDeviceTotalMem_v2", ctypes.c_size_t, self._device)
         if not pools:
             raise Error(f"{name.value.decode()} has no memory pools, which Trivium needs")
-        self.architecture = f"sm_{major}{minor}"
         self.target = nvptx.target(nvptx.emitted_for(major, minor))
+        own = f"sm_{major}{minor}"
+        self.architecture = self.target.cpu if self.target.cpu.startswith(own) else own
         self.dialect: Dialect = nvptx.Nvptx()
         # Memory transfers twice in a clock, which is given in kHz, the bus in bits.
         peak = f", {2 * clock * bus / 8e6:.0f} GB/s" if clock and bus else ""
@@ -256,16 +261,18 @@ class Cuda:
     def allocate(self, nbytes: int) -> CudaMemory:
         return self._pool.allocate(nbytes)
 
-    def load(self, binary: bytes, names: Sequence[str]) -> Mapping[str, CudaKernel]:
+    def load(self, binary: bytes, granted: Mapping[str, int]) -> Mapping[str, CudaKernel]:
         if self._assembler and not binary.startswith(b"\x7fELF"):
             binary = self._assembler.assembled(binary, self.architecture)
         with self.current(), told(f"loading code for {self.architecture}"):
             module = CudaModule(self, self._loaded(binary))
-            found = {name: self._function(module, name) for name in names}
-        return {name: CudaKernel(name, function, module) for name, function in found.items()}
+            return {name: self._kernel(module, name, nbytes) for name, nbytes in granted.items()}
 
-    def _function(self, module: CudaModule, name: str) -> int:
-        return self._cuda.value("cuModuleGetFunction", ctypes.c_void_p, module.handle, name.encode())
+    def _kernel(self, module: CudaModule, name: str, granted: int) -> CudaKernel:
+        function = self._cuda.value("cuModuleGetFunction", ctypes.c_void_p, module.handle, name.encode())
+        if granted:
+            self._cuda.cuFuncSetAttribute(function, _GRANTED, granted)
+        return CudaKernel(name, function, granted, module)
 
     def _loaded(self, binary: bytes) -> int:
         log = ctypes.create_string_buffer(LOG)

@@ -60,6 +60,7 @@ FUNCTIONS: dict[str, tuple[type, ...]] = {
     "cuModuleLoadDataEx": (_P, _P, _UINT, _P, _P),
     "cuModuleUnload": (_P,),
     "cuModuleGetFunction": (_P, _P, _TEXT),
+    "cuFuncSetAttribute": (_P, _INT, _INT),
     "cuLaunchKernel": (_P, *[_UINT] * 7, _P, _P, _P),
     "cuGraphInstantiateWithFlags": (_P, _P, _FLAGS),
     "cuGraphLaunch": (_P, _P),

@@ -19,22 +19,33 @@ GLOBAL = 1
 SHARED, SHARED_ALIGNMENT = 3, 16
 """The address space of memory that the threads of a block share, and the alignment of what is there."""
 
-WARP = 32
-"""The number of threads that share a matrix instruction."""
+WARP, WARPGROUP = 32, 128
+"""The numbers of threads that share a matrix instruction: one warp, or four of them."""
+
+STATIC_MEMORY = 48 << 10
+"""The most bytes that the threads of a block share without being granted them at the launch."""
 
 GLOBAL_POINTER, SHARED_POINTER = ll.PointerType(addrspace=GLOBAL), ll.PointerType(addrspace=SHARED)
 
 
+class Entry(ll.Function):
+    """A kernel. `granted`: the bytes of the block's memory that a launch has to grant."""
+
+    granted: int = 0
+
+
 class Body(ll.Function):
     """A function that does the work of one block of a kernel: `void name(ptr, ..., ptr, i32 block, ptr shared)`, for
-    launches that several kernels share. `nbytes`: how much of the block's memory it uses."""
+    launches that several kernels share. `nbytes`: how much of the block's memory it uses, which begins at a multiple of
+    `alignment`."""
 
     nbytes: int = 0
+    alignment: int = SHARED_ALIGNMENT
 
-    def room(self, builder: ll.IRBuilder, nbytes: int) -> ll.Value:
+    def room(self, builder: ll.IRBuilder, nbytes: int, alignment: int) -> ll.Value:
         """Returns memory of the block."""
-        begin = self.nbytes
-        self.nbytes += -(-nbytes // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
+        begin = -(-self.nbytes // alignment) * alignment
+        self.nbytes, self.alignment = begin + nbytes, max(alignment, self.alignment)
         return builder.gep(self.args[-1], [ll.Constant(ll.IntType(64), begin)], source_etype=I8)
 
 
@@ -67,9 +78,9 @@ class Dialect(ABC):
     makes_text: bool = False
     """Whether the device's driver takes assembly, as text."""
 
-    def define(self, module: ll.Module, name: str, pointers: int, threads: int) -> ll.Function:
+    def define(self, module: ll.Module, name: str, pointers: int, threads: int) -> Entry:
         """Defines the kernel `void name(ptr, ..., ptr)`, which runs in blocks of `threads` threads."""
-        function = ll.Function(module, ll.FunctionType(ll.VoidType(), [GLOBAL_POINTER] * pointers), name)
+        function = Entry(module, ll.FunctionType(ll.VoidType(), [GLOBAL_POINTER] * pointers), name)
         function.calling_convention = self.convention
         function.attributes.add("nounwind")
         self.limit(function, threads)
@@ -158,20 +169,63 @@ class Dialect(ABC):
         """Returns an f32, as an i32, rounded to 10 bits of mantissa."""
         raise NotImplementedError
 
-    def shared(self, code: Code, nbytes: int) -> ll.Value:
+    # Words of dialects whose targets have matrix instructions that four warps share. Their matrices are in shared
+    # memory, their sums in registers. These instructions run beside the threads, which must not touch the sums
+    # between the beginning of the products and their end.
+
+    def publish(self, code: Code) -> None:
+        """Lets matrix instructions see what this thread has written to shared memory, once it has met the others."""
+        raise NotImplementedError
+
+    def matrix(self, code: Code, pointer: ll.Value, lead: int, stride: int) -> ll.Value:
+        """Returns the description of a matrix in shared memory, of squares of 8 lines of 128 bytes each, in which the
+        number of a line is added, bit by bit, to that of each 16 bytes. `stride`: the bytes from one square to the
+        next across its lines, `lead`: along them."""
+        raise NotImplementedError
+
+    def begin_products(self, code: Code, sums: Sequence[ll.Value]) -> list[ll.Value]:
+        """Returns this thread's sums, in registers that matrix instructions may change from then on."""
+        raise NotImplementedError
+
+    def multiply_shared(
+        self,
+        code: Code,
+        instruction: MatrixInstruction,
+        lhs: ll.Value,
+        rhs: ll.Value,
+        across: tuple[bool, bool],
+        sums: Sequence[ll.Value],
+    ) -> list[ll.Value]:
+        """Begins to multiply two matrices, and returns what will be this thread's sums; `across`: whether the lines of
+        each matrix run along its own dimension, not along the depth."""
+        raise NotImplementedError
+
+    def commit_products(self, code: Code) -> None:
+        """Ends a group of products."""
+        raise NotImplementedError
+
+    def end_products(self, code: Code, sums: Sequence[ll.Value]) -> list[ll.Value]:
+        """Waits until all groups of products are done, and returns this thread's sums."""
+        raise NotImplementedError
+
+    # Memory of the block
+
+    def shared(self, code: Code, nbytes: int, alignment: int = SHARED_ALIGNMENT) -> ll.Value:
         """Returns memory of the block, whose contents are undefined."""
         module, function = code.builder.module, code.builder.function
         if isinstance(function, Body):
-            return function.room(code.builder, nbytes)
-        memory = ll.GlobalVariable(module, I8, module.get_unique_name("shared"), addrspace=SHARED)
-        memory.linkage, memory.align = "internal", SHARED_ALIGNMENT
+            return function.room(code.builder, nbytes, alignment)
+        # Names in PTX have no points.
+        name = module.get_unique_name("shared").replace(".", "_")
+        memory = ll.GlobalVariable(module, I8, name, addrspace=SHARED)
         # llvmlite's globals still have a typed pointer, which fits nothing else.
         memory.type = SHARED_POINTER
-        self.resize(memory, nbytes)
+        self.resize(function, memory, nbytes, alignment)
         return memory
 
-    def resize(self, memory: ll.GlobalVariable, nbytes: int) -> None:
-        """Gives memory of the block another size."""
+    def resize(self, function: Entry, memory: ll.GlobalVariable, nbytes: int, alignment: int) -> None:
+        """Gives memory of a kernel's blocks another size."""
+        memory.linkage, memory.align = "internal", alignment
         memory.value_type = ll.ArrayType(I8, nbytes)
         memory.initializer = ll.Constant(memory.value_type, ll.Undefined)
 

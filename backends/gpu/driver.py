@@ -94,8 +94,9 @@ class Driver(Repeating[M, K], Protocol[M, K]):
 
     def allocate(self, nbytes: int) -> M: ...
 
-    def load(self, binary: bytes, names: Sequence[str]) -> Mapping[str, K]:
-        """Returns the kernels of a binary that have these names."""
+    def load(self, binary: bytes, granted: Mapping[str, int]) -> Mapping[str, K]:
+        """Returns the kernels of a binary that have these names, each with the bytes that its launches grant a block
+        beside its own memory."""
         ...
 
     def borrowed(self, array: object) -> tuple[M, np.dtype, tuple[int, ...]] | None:

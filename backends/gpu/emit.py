@@ -14,7 +14,7 @@ from trivium.backends.gpu import atomics
 from trivium.backends.gpu.attention import FusedAttention
 from trivium.backends.gpu.contracted import Split
 from trivium.backends.gpu.contraction import TiledContraction
-from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.dialect import WARPGROUP, Dialect
 from trivium.backends.gpu.plan import Launched
 from trivium.backends.gpu.schedule import Grid, grid, parallel_loop, spread_loops
 from trivium.backends.gpu.shared_launch import Bodies
@@ -22,8 +22,9 @@ from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.gpu.team import Team
 from trivium.backends.gpu.tensor import TensorContraction
 from trivium.backends.gpu.tensor_attention import TensorAttention
-from trivium.backends.gpu.tiles import instruction
+from trivium.backends.gpu.tiles import instruction, warpgroup_instruction
 from trivium.backends.gpu.updates import nest, own_index
+from trivium.backends.gpu.warpgroup import WarpgroupContraction
 from trivium.backends.llvm import kernel_loops
 from trivium.backends.llvm.code import I1, I8, I32, I64, Code
 from trivium.backends.llvm.emitter import Emitter
@@ -58,7 +59,7 @@ def emit_kernel(
         function = dialect.define(module, name + suffix, len(kernel.params) + 2, threads.threads)
         code = Code(ll.IRBuilder(function.append_basic_block("entry")), target, fast)
         _fill(code, function.args[-2:], kernel, schedule, dialect, analysis, size, threads, partial)
-        launches.append(Launched(function.name, threads.blocks, threads.threads))
+        launches.append(Launched(function.name, threads.blocks, threads.threads, function.granted))
     return tuple(launches)
 
 
@@ -198,9 +199,11 @@ def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
         TiledContraction(*operands).emit(block, threads, split)
         return
     assert isinstance(code.target, GpuTarget), "code for a GPU"
-    found = instruction(kernel.contraction, code.target)
+    by_four = place.grid.matrix == WARPGROUP
+    choose, kind = (warpgroup_instruction, WarpgroupContraction) if by_four else (instruction, TensorContraction)
+    found = choose(kernel.contraction, code.target)
     assert found is not None, "the schedule has found an instruction"
-    TensorContraction(*operands, instruction=found, threads=threads).emit(block, threads, split)
+    kind(*operands, instruction=found, threads=threads).emit(block, threads, split)
 
 
 def _split(kernel: Kernel, schedule: Schedule, place: _Place) -> Split | None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.dialect import SHARED_ALIGNMENT, STATIC_MEMORY, Dialect, Entry
 from trivium.backends.gpu.target import GpuTarget
-from trivium.backends.llvm.code import F32, I32, Code
+from trivium.backends.llvm.code import F32, I8, I32, I64, Code
 from trivium.compiler.target import MatrixInstruction
 from trivium.ir.errors import Error
 
@@ -26,6 +26,22 @@ INSTRUCTIONS = tuple(
         ("bf16", 16, "f32"), ("f16", 16, "f32"), ("tf32", 8, "f32"), ("i8", 32, "i32"), ("ui8", 32, "ui32"),
     )
 )  # fmt: skip
+
+WARPGROUP_INSTRUCTIONS = tuple(
+    MatrixInstruction(64, 8, depth, operands, accumulate)
+    for operands, depth, accumulate in (
+        ("bf16", 16, "f32"), ("f16", 16, "f32"), ("tf32", 8, "f32"), ("i8", 32, "i32"), ("ui8", 32, "ui32"),
+    )
+)  # fmt: skip
+"""Those of Hopper: `wgmma`, with up to 32 times as many columns."""
+
+WARPGROUP_KINDS = {"bf16": "bf16", "f16": "f16", "tf32": "tf32", "i8": "s8", "ui8": "u8"}
+
+MODIFIERS = {"bf16": ", 1, 1, {0:d}, {1:d}", "f16": ", 1, 1, {0:d}, {1:d}", "tf32": ", 1, 1"}
+"""The last operands of `wgmma` by type: factors of both matrices, and whether these are transposed."""
+
+SWIZZLE_128 = 1 << 62
+"""How `matrix` is permuted."""
 
 FEATURES = {"sm_80": "+ptx80", "sm_90": "+ptx80", "sm_90a": "+ptx80", "sm_100": "+ptx86"}
 """For each architecture that code is emitted for, the version of PTX that has it."""
@@ -97,6 +113,50 @@ class Nvptx(Dialect):
     def rounded_to_tf32(self, code: Code, word: ll.Value) -> ll.Value:
         return self.call(code, "llvm.nvvm.f2tf32.rna", I32, [code.builder.bitcast(word, F32)], "")
 
+    def publish(self, code: Code) -> None:
+        _assembly(code, "fence.proxy.async.shared::cta;")
+
+    def matrix(self, code: Code, pointer: ll.Value, lead: int, stride: int) -> ll.Value:
+        builder = code.builder
+        # Addresses in shared memory have 18 bits; all fields are in units of 16 bytes.
+        place = code.lshr(code.both(builder.ptrtoint(pointer, I32), (1 << 18) - 1), 4)
+        facts = SWIZZLE_128 | stride >> 4 << 32 | lead >> 4 << 16
+        return builder.or_(builder.zext(place, I64), I64(facts))
+
+    def begin_products(self, code: Code, sums: Sequence[ll.Value]) -> list[ll.Value]:
+        return _assembly(code, "wgmma.fence.sync.aligned;", sums)
+
+    def multiply_shared(
+        self,
+        code: Code,
+        instruction: MatrixInstruction,
+        lhs: ll.Value,
+        rhs: ll.Value,
+        across: tuple[bool, bool],
+        sums: Sequence[ll.Value],
+    ) -> list[ll.Value]:
+        # Of each 8 columns, each of 128 threads has the sums of two, in two rows.
+        size = f"m{instruction.rows}n{len(sums) // 4 * instruction.columns}k{instruction.depth}"
+        kind, total = WARPGROUP_KINDS[instruction.operands], "f32" if instruction.accumulate == "f32" else "s32"
+        registers = ", ".join(f"${number}" for number in range(len(sums)))
+        modifiers = MODIFIERS.get(instruction.operands, "").format(*across)
+        text = f"wgmma.mma_async.sync.aligned.{size}.{total}.{kind}.{kind} {{{registers}}}, "
+        return _assembly(code, f"{text}${len(sums)}, ${len(sums) + 1}, 1{modifiers};", sums, (lhs, rhs))
+
+    def commit_products(self, code: Code) -> None:
+        _assembly(code, "wgmma.commit_group.sync.aligned;")
+
+    def end_products(self, code: Code, sums: Sequence[ll.Value]) -> list[ll.Value]:
+        return _assembly(code, "wgmma.wait_group.sync.aligned 0;", sums)
+
+    def resize(self, function: Entry, memory: ll.GlobalVariable, nbytes: int, alignment: int) -> None:
+        super().resize(function, memory, nbytes, alignment)
+        # What needs to be aligned is granted, too, so that nothing else is in its way.
+        if nbytes > STATIC_MEMORY or alignment > SHARED_ALIGNMENT:
+            assert not function.granted, "the memory that a launch grants is in one piece"
+            function.granted = nbytes
+            memory.linkage, memory.value_type, memory.initializer = "external", ll.ArrayType(I8, 0), None
+
     def _number(self, code: Code, register: str) -> ll.Value:
         return self.call(code, f"llvm.nvvm.read.ptx.sreg.{register}.x", I32, (), "")
 
@@ -106,13 +166,31 @@ def _add(function: ll.Function, name: str, number: int) -> None:
     set.add(function.attributes, f'"nvvm.{name}"="{number}"')
 
 
+def _assembly(
+    code: Code, text: str, sums: Sequence[ll.Value] = (), operands: Sequence[ll.Value] = ()
+) -> list[ll.Value]:
+    """Emits an instruction that changes `sums` in their registers and reads `operands`, which are i64, and returns the
+    sums."""
+    letters = ["f" if total.type == F32 else "r" for total in sums]
+    ties = [str(number) for number in range(len(sums))]
+    constraints = [*(f"={letter}" for letter in letters), *["l"] * len(operands), *ties, "~{memory}"]
+    result = ll.LiteralStructType([total.type for total in sums]) if sums else VOID
+    kind = ll.FunctionType(result, [value.type for value in (*operands, *sums)])
+    assembly = ll.InlineAsm(kind, text, ",".join(constraints), side_effect=True)
+    found = code.builder.call(assembly, [*operands, *sums], attrs=("convergent",))
+    return [code.builder.extract_value(found, number) for number in range(len(sums))]
+
+
 def _four(kind: ll.Type) -> ll.Type:
     return ll.LiteralStructType([kind] * 4)
 
 
 def emitted_for(major: int, minor: int) -> str:
-    """Returns the architecture that code for a device of this compute capability is emitted for: the newest one that
-    runs there."""
+    """Returns the architecture that code for a device of this compute capability is emitted for: its own, if that has
+    instructions which no other has, or the newest one that runs there."""
+    own = f"sm_{major}{minor}a"
+    if own in FEATURES:
+        return own
     plain = {int(name[3:]): name for name in FEATURES if name[3:].isdecimal()}
     fitting = [number for number in plain if number <= 10 * major + minor]
     if not fitting:
@@ -131,6 +209,7 @@ def target(architecture: str) -> GpuTarget:
         constant_space=CONSTANT,
         largest_block=512,
         matrix_instructions=INSTRUCTIONS,
+        warpgroup_instructions=WARPGROUP_INSTRUCTIONS if architecture == "sm_90a" else (),
         # LLVM computes it from the quotient, which is rounded.
         remainder=False,
     )

@@ -150,11 +150,12 @@ class OpenCl:
             flags = library().mem_flags.READ_WRITE
             return OpenClMemory(library().Buffer(self._context, flags, max(1, nbytes)), nbytes)
 
-    def load(self, binary: bytes, names: Sequence[str]) -> Mapping[str, Any]:
+    def load(self, binary: bytes, granted: Mapping[str, int]) -> Mapping[str, Any]:
+        assert not any(granted.values()), "kernels for OpenCL have all of their memory themselves"
         with _told("building the program"), warnings.catch_warnings():
             warnings.simplefilter("ignore", library().CompilerWarning)  # drivers report that they have succeeded
             program = library().Program(self._context, binary).build(self._options())
-            return {name: library().Kernel(program, name) for name in names}
+            return {name: library().Kernel(program, name) for name in granted}
 
     def launch(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[OpenClMemory | None]) -> None:
         with _told(f"launching {kernel.function_name}"):

@@ -31,12 +31,13 @@ class Value:
 
 @dataclass(frozen=True)
 class Launch:
-    """Runs a kernel in `blocks` blocks of `threads` threads on the values of these numbers. `origin` tells where in the
-    user's program it comes from."""
+    """Runs a kernel in `blocks` blocks of `threads` threads on the values of these numbers, and grants each block
+    `memory` bytes beside those that the kernel has itself. `origin` tells where in the user's program it comes from."""
 
     kernel: str
     blocks: int
     threads: int
+    memory: int
     arguments: tuple[int, ...]
     origin: str
 
@@ -94,11 +95,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Launched:
-    """A function of the device that a launch runs."""
+    """A function of the device that a launch runs, with `memory` bytes that it grants each block."""
 
     kernel: str
     blocks: int
     threads: int
+    memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,8 @@ class _Planner:
     def _made(self, step: whole.Step) -> Sequence[Step]:
         """Returns a step of the program as steps of the plan: one, or the launches of a kernel, in order."""
         if (work := self._launched.get(step)) is not None:
-            values = self._all(work.arguments)
-            return [Launch(one.kernel, one.blocks, one.threads, values, work.origin) for one in work.functions]
+            rest = self._all(work.arguments), work.origin
+            return [Launch(one.kernel, one.blocks, one.threads, one.memory, *rest) for one in work.functions]
         match step:
             case whole.Launch(kernel):
                 raise CompileError(f"{kernel.name} has not been compiled")

@@ -31,8 +31,8 @@ class Grid:
     tile: int = 0
     """The rows and columns of a contraction's tile, which is a block's; else 0."""
 
-    matrix: bool = False
-    """Whether the tile is computed with matrix instructions."""
+    matrix: int = 0
+    """The number of threads that share each of the matrix instructions which compute the tile; 0 without any."""
 
     owners: int = 1
     """The number of threads that run the same iterations, each for the elements that it owns."""
@@ -92,7 +92,7 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
         work, blocks, threads = tiles.launch(plan)
         total = sum_of(kernel)
         parts = _parts(schedule.loops[total]) if total is not None else 1
-        matrix = plan.mapping(Unit.MATRIX) is not None
+        matrix = found.size if (found := plan.mapping(Unit.MATRIX)) else 0
         return Grid(work, blocks * parts, threads, parts=parts, tile=tile, matrix=matrix)
     spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu.dialect import Body, Dialect
+from trivium.backends.gpu.dialect import SHARED_ALIGNMENT, Body, Dialect, Entry
 from trivium.backends.gpu.plan import Launched
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.llvm.code import I8, I32, I64, Code
@@ -56,7 +56,7 @@ def emit_shared(
             if len(group.bodies.launches) > number:
                 launch.group(group, memories)
         launch.end()
-        launched.append(Launched(function.name, launch.blocks, threads))
+        launched.append(Launched(function.name, launch.blocks, threads, function.granted))
     return tuple(launched), size, counters // 4
 
 
@@ -80,12 +80,12 @@ def _rooms(groups: Sequence[Group], sizes: Sequence[int]) -> tuple[list[_Room], 
 class _Launch:
     """A kernel under construction. `blocks`: those of the groups so far."""
 
-    def __init__(self, code: Code, dialect: Dialect, function: ll.Function, number: int):
+    def __init__(self, code: Code, dialect: Dialect, function: Entry, number: int):
         self._code, self._builder, self._function = code, code.builder, function
         self._dialect, self._number = dialect, number
         self._block = dialect.block(code)
         self._memory = dialect.shared(code, 1)
-        self._shared = 1
+        self._shared, self._alignment = 1, SHARED_ALIGNMENT
         self.blocks = 0
 
     def group(self, group: Group, rooms: Sequence[_Room]) -> None:
@@ -99,7 +99,7 @@ class _Launch:
             chosen = [self._chosen(numbers, member) for numbers in zip(*group.arguments, strict=True)]
             chosen += [self._own(*pair, member) for pair in zip(self._function.args[-2:], rooms, strict=True)]
             builder.call(body, [*chosen, block, self._memory], cconv=body.calling_convention or None)
-        self._shared = max(self._shared, body.nbytes)
+        self._shared, self._alignment = max(self._shared, body.nbytes), max(self._alignment, body.alignment)
         self.blocks += blocks * count
 
     def _own(self, memory: ll.Value, room: _Room, member: ll.Value) -> ll.Value:
@@ -110,7 +110,7 @@ class _Launch:
 
     def end(self) -> None:
         """Ends the kernel. Its blocks have as much memory of their own as any of the functions needs."""
-        self._dialect.resize(self._memory, self._shared)
+        self._dialect.resize(self._function, self._memory, self._shared, self._alignment)
         self._builder.ret_void()
 
     def _chosen(self, numbers: Sequence[int], member: ll.Value) -> ll.Value:

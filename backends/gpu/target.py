@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trivium.backends.llvm.target import LlvmTarget
 from trivium.compiler.artifact import Machine
-from trivium.compiler.target import FusionLimits
+from trivium.compiler.target import FusionLimits, MatrixInstruction
 
 LIMITS = FusionLimits(
     # Each stream needs an address in two of a thread's 255 registers.
@@ -62,6 +62,10 @@ class GpuTarget(LlvmTarget):
 
     tf32: bool = False
     """Whether factors of products may be rounded from f32 to tf32."""
+
+    warpgroup_instructions: tuple[MatrixInstruction, ...] = ()
+    """The matrix instructions that four warps share, whose operands are in shared memory. One of them has as many
+    columns as it is given sums for."""
 
     stack_bytes: int = 512
     """The bytes of scratch memory that one thread has for itself. More than that is in the workspace."""

@@ -6,13 +6,14 @@ end the sums go through shared memory, so that neighbouring threads run the epil
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.ir as ll
 
 from trivium.backends.gpu.contracted import Contracted, Depth, Indices, Place
-from trivium.backends.gpu.dialect import GLOBAL_POINTER, WARP
+from trivium.backends.gpu.dialect import GLOBAL_POINTER, SHARED_ALIGNMENT, WARP
 from trivium.backends.gpu.tiles import CHUNK, LINE, STAGES, WARP_COLUMNS, warp_rows
 from trivium.backends.llvm.code import F32, I8, I32
 from trivium.backends.llvm.loops import counted
@@ -52,31 +53,46 @@ class TensorOperand:
 class TensorContraction(Contracted):
     """Emits one block's tile, for one thread of one of its warps, each of which has its own part of the tile."""
 
+    line: int = LINE
+    """The bytes of depth of a piece."""
+
+    alignment: int = SHARED_ALIGNMENT
+    """That of pieces in shared memory."""
+
     def __init__(
         self, *operands: Any, instruction: MatrixInstruction, threads: int, stages: int = STAGES, sides: int = 2
     ) -> None:
         super().__init__(*operands)
         self.instruction, self.threads = instruction, threads
         self.size = BYTES // instruction.depth
-        self.depth, self.chunk = LINE // self.size, CHUNK // self.size
+        self.depth, self.chunk = self.line // self.size, CHUNK // self.size
         self.span = self.depth
-        self.piece, self.stages, self.sides = self.tile * LINE, stages, sides
-        self.memory = self.dialect.shared(self.code, stages * sides * self.piece)
+        self.piece, self.stages, self.sides = self.tile * self.line, stages, sides
+        self.memory = self.dialect.shared(self.code, stages * sides * self.piece, self.alignment)
         self.sum = F32 if instruction.accumulate == "f32" else I32
-        across = self.tile // WARP_COLUMNS
         warp = self.builder.udiv(self.thread, I32(WARP))
         self.lane = self.builder.urem(self.thread, I32(WARP))
-        self.warp_row, self.warp_column = self.builder.udiv(warp, I32(across)), self.builder.urem(warp, I32(across))
-        self.rows = warp_rows(self.tile)
+        self.rows, self.columns, self.band = self.part()
+        across = I32(self.tile // self.columns)
+        self.part_row, self.part_column = self.builder.udiv(warp, across), self.builder.urem(warp, across)
+
+    def part(self) -> tuple[int, int, int]:
+        """Returns the rows and columns of the part of a tile that is one warp's, and the rows of a band of parts, for
+        whose sums there is room in shared memory."""
+        return warp_rows(self.tile), WARP_COLUMNS, warp_rows(self.tile)
 
     def zeros(self) -> list[ll.Value]:
         zero = F32(0.0) if self.sum == F32 else I32(0)
-        return [zero] * (4 * (self.rows // 16) * (WARP_COLUMNS // 8))
+        return [zero] * (self.rows * self.columns // WARP)
+
+    def spare(self) -> ll.Value:
+        # With pieces, a block may have all memory that it gets.
+        return self.memory
 
     def tile_sums(self, place: Place, depth: Depth) -> list[ll.Value]:
         lhs = self.operand(self.mark.lhs, self.mark.lhs_prologue, "m", place.row, 0)
         rhs = self.operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column, self.piece)
-        return self._sums(lhs, rhs, place.batch, depth)
+        return self.multiplied(lhs, rhs, place.batch, depth)
 
     # Operands
 
@@ -101,13 +117,7 @@ class TensorContraction(Contracted):
 
     def copy(self, operand: TensorOperand, piece: ll.Value, stage: ll.Value, batch: Indices) -> None:
         """Copies this thread's share of a piece, which begins at iteration `piece` of the depth, to a stage."""
-        lines = self.depth if operand.across else self.tile
-        each = self.piece // lines // CHUNK
-        for number in range(self.piece // CHUNK // self.threads):
-            element = self.plus(self.thread, self.threads * number)
-            line, chunk = self.builder.udiv(element, I32(each)), self.builder.urem(element, I32(each))
-            if not operand.whole and not operand.across and not self.runs_along_depth(operand.access, operand.role):
-                line, chunk = self.builder.urem(element, I32(lines)), self.builder.udiv(element, I32(lines))
+        for line, chunk in self.share(operand):
             target = self._shared(self._at(operand, stage, line, chunk))
             first = self.builder.mul(chunk, I32(self.chunk))
             if operand.whole:
@@ -118,6 +128,21 @@ class TensorContraction(Contracted):
                 numbers = self._numbers(operand, piece, line, self.plus(first, index))
                 at = self.builder.gep(target, [self._bytes(index)], source_etype=I8)
                 self._copy_element(operand, at, numbers, batch)
+
+    def lines(self, operand: TensorOperand) -> int:
+        """Returns the number of lines of a piece."""
+        return self.depth if operand.across else self.tile
+
+    def share(self, operand: TensorOperand) -> Iterator[tuple[ll.Value, ll.Value]]:
+        """Yields the lines, and the numbers in these, of the 16 bytes that are this thread's share of a piece."""
+        lines = self.lines(operand)
+        each = self.piece // lines // CHUNK
+        for number in range(self.piece // CHUNK // self.threads):
+            element = self.plus(self.thread, self.threads * number)
+            line, chunk = self.builder.udiv(element, I32(each)), self.builder.urem(element, I32(each))
+            if not operand.whole and not operand.across and not self.runs_along_depth(operand.access, operand.role):
+                line, chunk = self.builder.urem(element, I32(lines)), self.builder.udiv(element, I32(lines))
+            yield line, chunk
 
     def _numbers(self, operand: TensorOperand, piece: ll.Value, line: ll.Value, along: ll.Value) -> Numbers:
         """Returns the iteration of the operand's own loops, and that of the depth, at a place of a piece."""
@@ -135,12 +160,15 @@ class TensorContraction(Contracted):
         """Begins to copy 16 bytes, or zeros in their place."""
         access, (loops, guards) = operand.access, self._loops_and_guards(operand, numbers, batch)
         positions = self.positions(access, loops)
-        exists = self.condition([*guards, *self.paddings(access, positions)])
-        at, nbytes = self.offset(access, positions), I32(CHUNK)
+        self.copy_chunk(operand, target, self.offset(access, positions), [*guards, *self.paddings(access, positions)])
+
+    def copy_chunk(self, operand: TensorOperand, target: ll.Value, at: ll.Value, guards: Sequence[ll.Value]) -> None:
+        """Begins to copy 16 bytes from the element `at` on, or zeros if a guard is false."""
+        exists, nbytes = self.condition(guards), I32(CHUNK)
         if exists is not None:
             at, nbytes = self.code.select(exists, at, 0), self.code.select(exists, nbytes, 0)
-        pointer = self.plain.buffers[access.buffer]
-        source = self.builder.gep(pointer, [at], source_etype=memory_type(access.buffer.dtype))
+        buffer = operand.access.buffer
+        source = self.builder.gep(self.plain.buffers[buffer], [at], source_etype=memory_type(buffer.dtype))
         source.type = GLOBAL_POINTER
         self.dialect.copy_async(self.code, target, source, nbytes)
 
@@ -170,7 +198,7 @@ class TensorContraction(Contracted):
 
     # Sums
 
-    def _sums(self, lhs: TensorOperand, rhs: TensorOperand, batch: Indices, depth: Depth) -> list[ll.Value]:
+    def multiplied(self, lhs: TensorOperand, rhs: TensorOperand, batch: Indices, depth: Depth) -> list[ll.Value]:
         """Returns this thread's sums: four for each of its warp's tiles of 16 rows and 8 columns."""
         code, builder, dialect = self.code, self.builder, self.dialect
         for number in range(STAGES - 1):
@@ -182,25 +210,39 @@ class TensorContraction(Contracted):
         with counted(code, *self.range(depth), self.depth, [I32(0), *self.zeros()]) as piece:
             stage, *sums = piece.carried
             dialect.wait(code, STAGES - 2)
+            self.settle(lhs, rhs, stage)
             dialect.barrier(code)
+            sums = self.begin(lhs, rhs, stage, sums)
             following = self.plus(builder.trunc(i64(piece.index), I32), (STAGES - 1) * self.depth)
             with builder.if_then(builder.icmp_unsigned("<", following, depth.end)):
                 before = code.select(code.icompare("==", stage, 0), I32(STAGES - 1), code.isub(stage, 1))
                 for operand in (lhs, rhs):
                     self.copy(operand, following, before, batch)
             dialect.commit(code)
-            for step in range(LINE // BYTES):
-                sums = self._products(lhs, rhs, stage, step, sums)
+            sums = self.end(lhs, rhs, stage, sums)
             stage = code.select(code.icompare("==", stage, STAGES - 1), I32(0), code.iadd(stage, 1))
             piece.next = [stage, *sums]
         return piece.carried[1:]
+
+    def settle(self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value) -> None:
+        """Does what is left to be done with this thread's own share of the pieces, which has arrived."""
+
+    def begin(self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value, sums: list[ll.Value]) -> list[ll.Value]:
+        """Begins to multiply two pieces, before others are copied, and returns the sums."""
+        return sums
+
+    def end(self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value, sums: list[ll.Value]) -> list[ll.Value]:
+        """Returns the sums after the products of two pieces."""
+        for step in range(self.line // BYTES):
+            sums = self._products(lhs, rhs, stage, step, sums)
+        return sums
 
     def _products(
         self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value, step: int, sums: list[ll.Value]
     ) -> list[ll.Value]:
         """Returns the sums after 32 bytes of the depth."""
-        first_row = self.builder.mul(self.warp_row, I32(self.rows))
-        first_column = self.builder.mul(self.warp_column, I32(WARP_COLUMNS))
+        first_row = self.builder.mul(self.part_row, I32(self.rows))
+        first_column = self.builder.mul(self.part_column, I32(WARP_COLUMNS))
         rows = [self.fragment(lhs, stage, self.plus(first_row, n), step) for n in range(0, self.rows, 16)]
         pairs = [self.fragment(rhs, stage, self.plus(first_column, n), step) for n in range(0, WARP_COLUMNS, 16)]
         columns = [half for pair in pairs for half in (pair[:2], pair[2:])]
@@ -233,29 +275,32 @@ class TensorContraction(Contracted):
     # Results
 
     def results(self, sums: list[ll.Value], place: Place) -> None:
-        """Runs the epilogue for the rows of one line of warps after the other."""
+        """Runs the epilogue for one band of rows after the other."""
         builder, code, pitch = self.builder, self.code, self.tile + PAD
-        with counted(code, 0, self.tile // self.rows) as part:
+        first_row = builder.mul(self.part_row, I32(self.rows))
+        own, within = builder.udiv(first_row, I32(self.band)), builder.urem(first_row, I32(self.band))
+        with counted(code, 0, self.tile // self.band) as part:
             number = builder.trunc(i64(part.index), I32)
             # All have read what was there before.
             self.dialect.barrier(code)
-            with builder.if_then(builder.icmp_unsigned("==", number, self.warp_row)):
-                self._store(sums, pitch)
+            with builder.if_then(builder.icmp_unsigned("==", number, own)):
+                self._store(sums, within, pitch)
             self.dialect.barrier(code)
-            first = self.plus(place.row, builder.mul(number, I32(self.rows)))
-            with counted(code, 0, self.rows * self.tile // self.threads) as each:
-                own = builder.mul(builder.trunc(i64(each.index), I32), I32(self.threads))
-                element = self.plus(own, self.thread)
+            first = self.plus(place.row, builder.mul(number, I32(self.band)))
+            with counted(code, 0, self.band * self.tile // self.threads) as each:
+                turn = builder.mul(builder.trunc(i64(each.index), I32), I32(self.threads))
+                element = self.plus(turn, self.thread)
                 row, column = builder.udiv(element, I32(self.tile)), builder.urem(element, I32(self.tile))
                 at = self.plus(builder.mul(row, I32(pitch)), column)
                 total = builder.load(self._shared(at, self.sum), typ=self.sum)
                 self.finish(total, self.plus(first, row), self.plus(place.column, column), place.batch)
 
-    def _store(self, sums: list[ll.Value], pitch: int) -> None:
-        """Stores a warp's sums in shared memory."""
-        row, pair = self.code.lshr(self.lane, 2), self.code.shl(self.code.both(self.lane, 3), 1)
-        column = self.plus(self.builder.mul(self.warp_column, I32(WARP_COLUMNS)), pair)
-        across = WARP_COLUMNS // 8
+    def _store(self, sums: list[ll.Value], first: ll.Value, pitch: int) -> None:
+        """Stores a warp's sums in shared memory, from the row `first` of a band on."""
+        row = self.plus(first, self.code.lshr(self.lane, 2))
+        pair = self.code.shl(self.code.both(self.lane, 3), 1)
+        column = self.plus(self.builder.mul(self.part_column, I32(self.columns)), pair)
+        across = self.columns // 8
         for number, total in enumerate(sums):
             tile, part = divmod(number, 4)
             down = 16 * (tile // across) + 8 * (part // 2)

@@ -4,9 +4,10 @@ memory, but there must be enough of them to keep a device busy."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
-from trivium.backends.gpu.dialect import WARP
+from trivium.backends.gpu.dialect import WARP, WARPGROUP
 from trivium.backends.gpu.target import GpuTarget
 from trivium.compiler.kernel.attention import Attention
 from trivium.compiler.kernel.contraction import Contraction
@@ -32,6 +33,9 @@ TENSOR_TILES = (128, 96), (64, 8)
 LINE, CHUNK, STAGES = 64, 16, 3
 """With matrix instructions: the bytes of depth of a piece in shared memory, the bytes that are copied at once, and the
 number of pieces that are there or on the way."""
+
+WIDE_LINE = 128
+"""The bytes of depth of a piece, for instructions that four warps share."""
 
 ATTENTION_TILES = (64, 96), (32, 1)
 """The same, for the queries of attention."""
@@ -66,7 +70,12 @@ def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None
     rows, columns = (math.prod(mark.extents(role)) for role in ("m", "n"))
     if min(rows, columns) < SIDE or math.prod(mark.extents("k")) < DEPTH:
         return None
-    plans = [(_tensor_plan(mark, loop, size), least) for size, least in TENSOR_TILES if instruction(mark, target)]
+    plans = [
+        (_tensor_plan(mark, loop, size, threads), least)
+        for choose, threads in ((warpgroup_instruction, WARPGROUP), (instruction, WARP))
+        for size, least in TENSOR_TILES
+        if choose(mark, target)
+    ]
     plans += [(_plan(mark, loop, size), least) for size, least in TILES if _is_f32(mark)]
     return next((plan for plan, least in plans if launch(plan)[1] * parts(mark, plan) >= least), None)
 
@@ -83,14 +92,27 @@ def split(kernel: Kernel, plan: LoopSchedule) -> dict[Loop, LoopSchedule]:
     if mark is None or loop is None or parts(mark, plan) == 1:
         return {}
     # A piece in shared memory belongs to one part.
-    pieces = -(-math.prod(mark.extents("k")) // LINE)
-    size = -(-pieces // parts(mark, plan)) * LINE
+    pieces = -(-math.prod(mark.extents("k")) // WIDE_LINE)
+    size = -(-pieces // parts(mark, plan)) * WIDE_LINE
     return {loop: LoopSchedule(loop.extents, (Mapping(Unit.GRID, tuple(range(len(loop.extents))), size),))}
 
 
 def instruction(mark: Contraction, target: GpuTarget) -> MatrixInstruction | None:
     """Returns the instruction that multiplies and sums up as a contraction does. Its operands are read from memory as
     they are; only f32, if it may be rounded, can be computed on the way."""
+    return _instruction(mark, target, target.matrix_instructions)
+
+
+def warpgroup_instruction(mark: Contraction, target: GpuTarget) -> MatrixInstruction | None:
+    """Returns the same for instructions that four warps share. Nothing is computed on the way to shared memory."""
+    if mark.lhs_prologue is not None or mark.rhs_prologue is not None:
+        return None
+    return _instruction(mark, target, target.warpgroup_instructions)
+
+
+def _instruction(
+    mark: Contraction, target: GpuTarget, instructions: Sequence[MatrixInstruction]
+) -> MatrixInstruction | None:
     kinds = {access.buffer.dtype for access in (mark.lhs, mark.rhs)}
     computed = mark.lhs_prologue is not None or mark.rhs_prologue is not None
     if target.tf32 and mark.accumulate == "f32" and (computed or kinds == {"f32"}):
@@ -98,7 +120,7 @@ def instruction(mark: Contraction, target: GpuTarget) -> MatrixInstruction | Non
         operands = "tf32" if all(access.buffer.dtype == "f32" for access in plain) else ""
     else:
         operands = "" if computed or len(kinds) > 1 else str(*kinds)
-    found = (one for one in target.matrix_instructions if one.operands == operands)
+    found = (one for one in instructions if one.operands == operands)
     return next((one for one in found if one.accumulate == mark.accumulate), None)
 
 
@@ -168,10 +190,11 @@ def _attention_plan(mark: Attention, loop: Loop, target: GpuTarget) -> LoopSched
     return plans[0]
 
 
-def _tensor_plan(mark: Contraction, loop: Loop, size: int) -> LoopSchedule:
+def _tensor_plan(mark: Contraction, loop: Loop, size: int, threads: int) -> LoopSchedule:
+    """Returns the plan of tiles by instructions that so many threads share."""
     warps = size // warp_rows(size) * (size // WARP_COLUMNS)
     plan = _plan(mark, loop, size, warps * WARP)
-    return replace(plan, mappings=(*plan.mappings, Mapping(Unit.MATRIX, plan.mappings[-1].dimensions, WARP)))
+    return replace(plan, mappings=(*plan.mappings, Mapping(Unit.MATRIX, plan.mappings[-1].dimensions, threads)))
 
 
 def tile(plan: LoopSchedule) -> int:

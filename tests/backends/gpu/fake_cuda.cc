@@ -32,7 +32,7 @@ using Work = std::function<void()>;
 struct Entry { uint64_t number; Work work; };
 struct Stream { std::deque<Entry> queue; bool captures = false; std::vector<Work> captured; };
 struct Event { Stream *stream = nullptr; uint64_t number = 0; };
-struct Function { simulator::Kernel kernel; int parameters; };
+struct Function { simulator::Kernel kernel; int parameters; unsigned most = 48 << 10; };
 struct Module { void *handle; std::vector<std::unique_ptr<Function>> functions; };
 struct Pool { size_t used = 0, most = 0, reserved = 0; std::multimap<size_t, char *> spare; std::map<char *, size_t> blocks; };
 struct Graph { std::vector<Work> work; };
@@ -49,6 +49,7 @@ std::map<char *, size_t> pinned;
 bool elsewhere;  // whether other libraries have memory on the device
 Context contexts[kDevices] = {{0}, {1}};
 int retained[kDevices];
+int capability[2] = {8, 0};
 thread_local std::vector<Context *> current;
 
 template <class T> T *create(const char *kind) { T *made = new T(); live[made] = kind; return made; }
@@ -125,8 +126,10 @@ extern "C" {
 void fake_reset(long at, int code) {
   std::lock_guard<std::recursive_mutex> guard(lock);
   calls = 0, fail_at = at, fail_code = code, seed = 0;
+  capability[0] = 8, capability[1] = 0;
   wrong.clear(), log_text.clear(), fail_name.clear();
 }
+void fake_capability(int major, int minor) { capability[0] = major, capability[1] = minor; }
 void fake_fail(const char *name, int code) { fail_name = name, fail_code = code; }
 void fake_elsewhere(bool is) { elsewhere = is; }
 void fake_seed(uint64_t number) { seed = number; }
@@ -164,7 +167,8 @@ int cuDeviceGet(int *device, int number) { BEGIN(false); REQUIRE(number < kDevic
 int cuDeviceGetName(char *name, int size, int) { BEGIN(false); strncpy(name, "Fake", size); return kSuccess; }
 int cuDeviceGetAttribute(int *value, int attribute, int) {
   BEGIN(false);
-  static const std::map<int, int> values = {{16, 4}, {75, 8}, {76, 0}, {115, 1}, {36, 1000000}, {37, 512}};
+  const std::map<int, int> values = {{16, 4},  {75, capability[0]}, {76, capability[1]},
+                                     {115, 1}, {36, 1000000},       {37, 512}};
   auto found = values.find(attribute);
   REQUIRE(found != values.end(), kInvalidValue);
   *value = found->second;
@@ -353,17 +357,23 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   *function = own->functions.back().get();
   return kSuccess;
 }
-int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, void *stream,
-                   void **parameters, void **) {
+int cuFuncSetAttribute(void *function, int attribute, int value) {
+  BEGIN(true);
+  REQUIRE(attribute == 8 && value <= 227 << 10, kInvalidValue);
+  static_cast<Function *>(function)->most = value;
+  return kSuccess;
+}
+int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned granted,
+                   void *stream, void **parameters, void **) {
   BEGIN(true);
   auto *own = static_cast<Function *>(function);
-  REQUIRE(x && y == 1 && z == 1 && threads && threads <= 1024, kInvalidValue);
+  REQUIRE(x && y == 1 && z == 1 && threads && threads <= 1024 && granted <= own->most, kInvalidValue);
   std::vector<uint64_t> values;
   for (int position = 0; position < own->parameters; position++) values.push_back(*static_cast<uint64_t *>(parameters[position]));
   return enqueue(stream, [=]() mutable {
     std::vector<void *> given;
     for (uint64_t &value : values) given.push_back(&value);
-    if (wrong.empty()) wrong = simulator::launch(own->kernel, given.data(), x, threads, seed++);
+    if (wrong.empty()) wrong = simulator::launch(own->kernel, given.data(), x, threads, granted, seed++);
   });
 }
 

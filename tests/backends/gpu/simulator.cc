@@ -1,58 +1,31 @@
 #include "simulator.h"
 
 #include <sys/mman.h>
-#include <ucontext.h>
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <numeric>
 #include <random>
-#include <vector>
+
+#include "block.h"
 
 namespace simulator {
-namespace {
 
-constexpr unsigned kWarp = 32, kMaxThreads = 1024;
 constexpr size_t kStack = 128 << 10;
 
-enum class State { kRunnable, kAtExchange, kAtWarpBarrier, kAtBarrier, kDone };
-
-// What the threads of a warp do together, once all of them have given their part.
-using Exchange = void (*)(unsigned begin, unsigned end);
-
-struct Copy {
-  void *target;
-  const void *source;
-  size_t nbytes;
-};
-
-struct Thread {
-  ucontext_t context;
-  State state;
-  Exchange exchange;
-  int32_t kind;                          // which of its forms
-  uint64_t given[16];                    // what it gives to an exchange
-  uint32_t taken[4];                     // and what it takes from it
-  std::deque<std::vector<Copy>> groups;  // copies that have not arrived; the last group is open
-};
-
-struct Block {
-  ucontext_t scheduler;
-  std::vector<Thread> threads = std::vector<Thread>(kMaxThreads);
-  char *stacks = static_cast<char *>(mmap(nullptr, kMaxThreads * kStack, PROT_READ | PROT_WRITE,
-                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  unsigned count, number, current;
-  Kernel kernel;
-  void **parameters;
-};
-
 Block block;
+
+namespace {
+
+char *stacks = static_cast<char *>(mmap(nullptr, kMaxThreads * kStack, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
 
 void enter() {
   block.kernel(block.parameters);
   block.threads[block.current].state = State::kDone;
 }
+
+}  // namespace
 
 void wait(State state) {
   Thread &own = block.threads[block.current];
@@ -60,13 +33,41 @@ void wait(State state) {
   swapcontext(&own.context, &block.scheduler);
 }
 
+const uint32_t *exchanged(Exchange exchange, int32_t kind, const uint64_t *given, size_t count) {
+  Thread &own = block.threads[block.current];
+  own.exchange = exchange, own.kind = kind;
+  std::copy(given, given + count, own.given);
+  wait(State::kAtExchange);
+  return own.taken;
+}
+
+double element(int32_t kind, uint64_t word, unsigned place) {
+  uint32_t bits = static_cast<uint32_t>(word);
+  if (kind == 3) return static_cast<int8_t>(bits >> (8 * place));
+  if (kind == 4) return static_cast<uint8_t>(bits >> (8 * place));
+  if (kind == 1) {
+    uint16_t half = static_cast<uint16_t>(bits >> (16 * place));
+    _Float16 value;
+    memcpy(&value, &half, 2);
+    return static_cast<double>(value);
+  }
+  // The lower 13 bits of a word that holds a tf32 do not count.
+  bits = kind == 2 ? bits & 0xffffe000 : bits >> (16 * place) << 16;
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+
+namespace {
+
 void start(unsigned thread) {
   Thread &own = block.threads[thread];
   getcontext(&own.context);
-  own.context.uc_stack.ss_sp = block.stacks + thread * kStack;
+  own.context.uc_stack.ss_sp = stacks + thread * kStack;
   own.context.uc_stack.ss_size = kStack;
   own.context.uc_link = &block.scheduler;
   own.groups.assign(1, {});
+  own.unpublished.clear();
   makecontext(&own.context, enter, 0);
   own.state = State::kRunnable;
 }
@@ -126,6 +127,8 @@ std::string run_block(std::mt19937_64 &random) {
   std::vector<unsigned> order((block.count + kWarp - 1) / kWarp);
   std::iota(order.begin(), order.end(), 0u);
   for (unsigned thread = 0; thread < block.count; thread++) start(thread);
+  block.wrong.clear();
+  begin_block();
   for (;;) {
     std::shuffle(order.begin(), order.end(), random);
     for (unsigned warp : order) {
@@ -133,19 +136,11 @@ std::string run_block(std::mt19937_64 &random) {
         return "the threads of a warp do not meet";
       }
     }
-    if (all(0, block.count, State::kDone)) return "";
+    if (!block.wrong.empty()) return block.wrong;
+    if (all(0, block.count, State::kDone)) return end_block();
     if (!all(0, block.count, State::kAtBarrier)) return "the threads of a block do not meet at a barrier";
     release(0, block.count);
   }
-}
-
-// Takes part in an exchange.
-const uint32_t *exchanged(Exchange exchange, int32_t kind, const uint64_t *given, size_t count) {
-  Thread &own = block.threads[block.current];
-  own.exchange = exchange, own.kind = kind;
-  std::copy(given, given + count, own.given);
-  wait(State::kAtExchange);
-  return own.taken;
 }
 
 uint32_t shuffled(uint32_t value, uint32_t source) {
@@ -169,24 +164,6 @@ void load_matrix(unsigned begin, unsigned end) {
       memcpy(&block.threads[thread].taken[matrix], halves, 4);
     }
   }
-}
-
-// The number `place` of the elements that a word holds.
-double element(int32_t kind, uint64_t word, unsigned place) {
-  uint32_t bits = static_cast<uint32_t>(word);
-  if (kind == 3) return static_cast<int8_t>(bits >> (8 * place));
-  if (kind == 4) return static_cast<uint8_t>(bits >> (8 * place));
-  if (kind == 1) {
-    uint16_t half = static_cast<uint16_t>(bits >> (16 * place));
-    _Float16 value;
-    memcpy(&value, &half, 2);
-    return static_cast<double>(value);
-  }
-  // The lower 13 bits of a word that holds a tf32 do not count.
-  bits = kind == 2 ? bits & 0xffffe000 : bits >> (16 * place) << 16;
-  float value;
-  memcpy(&value, &bits, 4);
-  return value;
 }
 
 // Fills the part of an operand's line that a lane has: two words from `first` on, `step` apart, each for 16 bytes.
@@ -228,10 +205,10 @@ void multiply_add(unsigned begin, unsigned end) {
 
 }  // namespace
 
-std::string launch(Kernel kernel, void **parameters, unsigned blocks, unsigned threads, uint64_t seed) {
+std::string launch(Kernel kernel, void **parameters, unsigned blocks, unsigned threads, size_t granted, uint64_t seed) {
   std::mt19937_64 random(seed);
   if (threads > kMaxThreads) return "a block has too many threads";
-  block.kernel = kernel, block.parameters = parameters, block.count = threads;
+  block.kernel = kernel, block.parameters = parameters, block.count = threads, block.granted = granted;
   std::vector<unsigned> order(blocks);
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), random);
@@ -278,6 +255,7 @@ void sim_copy_async(int32_t, const uint64_t *given, uint32_t *) {
   auto size = static_cast<uint32_t>(given[2]);
   simulator::Copy copy{reinterpret_cast<void *>(given[0]), reinterpret_cast<const void *>(given[1]), size};
   block.threads[block.current].groups.back().push_back(copy);
+  sim_writes(copy.target, 16);
 }
 void sim_commit(int32_t, const uint64_t *, uint32_t *) { block.threads[block.current].groups.emplace_back(); }
 void sim_wait(int32_t, const uint64_t *given, uint32_t *) {
@@ -286,6 +264,7 @@ void sim_wait(int32_t, const uint64_t *given, uint32_t *) {
     for (const simulator::Copy &copy : groups.front()) {
       memset(copy.target, 0, 16);
       memcpy(copy.target, copy.source, copy.nbytes);
+      sim_wrote(copy.target, 16);
     }
   }
 }

@@ -3,6 +3,7 @@
 // an order that is drawn. So what a missing barrier allows to happen does happen.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -10,7 +11,8 @@ namespace simulator {
 
 using Kernel = void (*)(void **parameters);
 
-// Runs a kernel. Returns what is wrong with it: threads that do not meet where all must.
-std::string launch(Kernel kernel, void **parameters, unsigned blocks, unsigned threads, uint64_t seed);
+// Runs a kernel whose blocks are granted some bytes of memory. Returns what is wrong with it, such as threads that do not
+// meet where all must.
+std::string launch(Kernel kernel, void **parameters, unsigned blocks, unsigned threads, size_t granted, uint64_t seed);
 
 }  // namespace simulator

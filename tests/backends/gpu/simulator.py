@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from trivium.backends.gpu.dialect import Assembling
 from trivium.backends.llvm.shared_object import link
 
 NAME = "libtrivium-fake-cuda.so"
-SOURCES = ("simulator.h", "simulator.cc", "fake_cuda.cc")
+SOURCES = ("simulator.h", "block.h", "simulator.cc", "warpgroup.cc", "fake_cuda.cc")
 OPTIONS = ("-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{NAME}")
 
 INTRINSICS = {
@@ -58,9 +58,32 @@ WORDS = {
 """The simulator's functions that take their operands, as words of 64 bits, and their results by address; and a number
 that distinguishes those of one function."""
 
+ASSEMBLY = {
+    r"fence\.proxy\.async\.shared::cta": ("sim_publish", lambda match, sums: 0),
+    r"wgmma\.fence\.sync\.aligned": ("sim_begin_products", lambda match, sums: sums),
+    r"wgmma\.commit_group\.sync\.aligned": ("sim_commit_products", lambda match, sums: 0),
+    r"wgmma\.wait_group\.sync\.aligned (\d+)": ("sim_end_products", lambda match, sums: int(match[1]) | sums << 8),
+    r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.(f32|s32)\.(\w+)\.(\w+) \{(.*)\}, \$(\d+), \$(\d+), 1(.*)": (
+        "sim_multiply",
+        lambda match, sums: _product(match, sums),
+    ),
+}
+"""The same for instructions that are written as assembly: a number from the operands in the text, and the number of
+sums, which they change in registers."""
+
+FACTORS = {
+    ("16", "f32", "bf16"): (0, r", 1, 1, ([01]), ([01])"),
+    ("16", "f32", "f16"): (1, r", 1, 1, ([01]), ([01])"),
+    ("8", "f32", "tf32"): (2, ", 1, 1"),
+    ("32", "s32", "s8"): (3, ""),
+    ("32", "s32", "u8"): (4, ""),
+}
+"""For the depth and the types of a matrix instruction that four warps share: the simulator's number for the type, and
+the last operands."""
+
 WORD = """define internal {result} @"word.{name}"({parameters}) {{
-  %in = alloca [16 x i64]
-  %out = alloca [4 x i32]
+  %in = alloca [72 x i64]
+  %out = alloca [64 x i32]
 {stores}
   call void @{function}(i32 {kind}, ptr %in, ptr %out)
 {end}
@@ -70,6 +93,7 @@ ENTER = """
 @"parameters.{name}" = constant i32 {count}
 define void @"enter.{name}"(ptr %table) {{
 {loads}
+{window}
   call void @"{name}"({arguments})
   ret void
 }}"""
@@ -114,6 +138,7 @@ def fake() -> ctypes.CDLL:
     library.fake_reset.argtypes = ctypes.c_long, ctypes.c_int
     library.fake_fail.argtypes = ctypes.c_char_p, ctypes.c_int
     library.fake_elsewhere.argtypes = (ctypes.c_bool,)
+    library.fake_capability.argtypes = ctypes.c_int, ctypes.c_int
     library.fake_seed.argtypes = (ctypes.c_uint64,)
     library.fake_calls.restype = library.fake_live.restype = ctypes.c_long
     library.fake_log.restype = library.fake_wrong.restype = ctypes.c_char_p
@@ -153,13 +178,18 @@ def for_the_host(text: str, how: Assembling) -> bytes:
     return link(host().machine().emit_object(module), [NAME])
 
 
+GRANTED = '@"granted" = internal addrspace(3) global [232448 x i8] zeroinitializer, align 1024'
+"""The memory that launches grant blocks: for the simulator, which runs one block at a time, always the same."""
+
+
 def on_the_host(text: str) -> str:
     """Returns a module of NVIDIA's as one of the host's, with a function that the simulator calls for each kernel."""
     text = re.sub(r"^target .*$", "", text, flags=re.MULTILINE)
     text = re.sub(r'"nvvm\.\w+"="\d+"', "", text.replace("ptx_kernel ", ""))
-    text = re.sub(r"\b(internal|external) addrspace\(3\) global", "internal addrspace(3) global", text)
+    text, has_window = _with_window(text)
+    text = _without_assembly(text)
     text = re.sub(r'^declare (.*?) @"llvm\.nvvm\.([^"]+)"\((.*?)\)[^()\n]*$', _word, text, flags=re.MULTILINE)
-    functions = sorted({function for function, _ in WORDS.values()})
+    functions = sorted({function for function, _ in (*WORDS.values(), *ASSEMBLY.values())})
     text += "".join(f"\ndeclare void @{function}(i32, ptr, ptr)" for function in functions) + "\n"
     for name in WORDS:
         text = text.replace(f'@"llvm.nvvm.{name}"', f'@"word.{name}"')
@@ -169,7 +199,60 @@ def on_the_host(text: str) -> str:
     text = re.sub(r"^(  store .*, ptr addrspace\(1\) )", r"  call void @sim_pause()\n\1", text, flags=re.MULTILINE)
     text += "\ndeclare void @sim_pause()\n"
     kernels = re.findall(r'^define void @"(k\d+_\w*)"\((.*?)\)', text.replace("addrspace(1)", ""), re.MULTILINE)
-    return "\n".join([text, *(_entry(name, parameters.count("ptr")) for name, parameters in kernels)])
+    return "\n".join([text, *(_entry(name, parameters.count("ptr"), has_window) for name, parameters in kernels)])
+
+
+def _with_window(text: str) -> tuple[str, bool]:
+    """Gives the memory that launches grant a place, and lets each thread tell what it writes to shared memory. Returns
+    whether there is such memory."""
+    external = r'^@"([^"]+)" = external addrspace\(3\) global .*$'
+    names = re.findall(external, text, re.MULTILINE)
+    text = re.sub(external, "", text, flags=re.MULTILINE)
+    for name in names:
+        text = text.replace(f'@"{name}"', '@"granted"')
+    if not names:
+        return text, False
+    stored = r"^(  store (.+) \S+, (ptr addrspace\(3\) [^,\n]+).*)$"
+    told = r"\1\n  call void @sim_wrote(\3, i64 ptrtoint (ptr getelementptr (\2, ptr null, i64 1) to i64))"
+    text = re.sub(stored, told, text, flags=re.MULTILINE)
+    declared = "declare void @sim_window(ptr addrspace(3))", "declare void @sim_wrote(ptr addrspace(3), i64)"
+    return "\n".join((text, GRANTED, *declared)), True
+
+
+def _without_assembly(text: str) -> str:
+    """Replaces instructions that are written as assembly by calls of functions."""
+    made: dict[tuple[str, str, str], str] = {}
+
+    def call(match: re.Match[str]) -> str:
+        result, assembly, _, operands = match.groups()
+        types = ", ".join(one.strip().rsplit(" ", 1)[0] for one in operands.split(",") if one)
+        name = made.setdefault((result, assembly, types), f"assembly.{len(made)}")
+        return f'call {result} @"word.{name}"({operands})'
+
+    pattern = r'call (\S.*?) asm sideeffect "(.*?);", "(.*?)"\s*\((.*?)\)(?: convergent)?'
+    text = re.sub(pattern, call, text)
+    defined = []
+    for (result, assembly, types), name in made.items():
+        (function, kind), match = next(
+            (found, match) for form, found in ASSEMBLY.items() if (match := re.fullmatch(form, assembly))
+        )
+        number = kind(match, 0 if result == "void" else result.count(",") + 1)
+        defined.append(_defined(result, name, types.split(", ") if types else [], function, number))
+    return "\n".join((text, *defined))
+
+
+def _product(match: re.Match[str], sums: int) -> int:
+    """Returns the number that describes a matrix instruction which four warps share."""
+    columns, depth, total, lhs, rhs, registers, *places, rest = match.groups()
+    kind, modifiers = FACTORS[depth, total, lhs]
+    across = re.fullmatch(modifiers, rest)
+    assert across, f"unknown operands of wgmma: {rest}"
+    assert lhs == rhs
+    assert 2 * sums == int(columns)
+    assert registers == ", ".join(f"${number}" for number in range(sums))
+    assert places == [str(sums), str(sums + 1)]
+    transposed = [int(one) << number for number, one in enumerate(across.groups())]
+    return int(columns) | kind << 12 | sum(transposed) << 16
 
 
 def _word(declared: re.Match[str]) -> str:
@@ -177,8 +260,12 @@ def _word(declared: re.Match[str]) -> str:
     result, name, listed = declared.groups()
     if name not in WORDS:
         return declared[0]
-    function, kind = WORDS[name]
     types = [one.strip().rsplit(" ", 1)[0] for one in listed.split(",") if one]
+    return _defined(result, name, types, *WORDS[name])
+
+
+def _defined(result: str, name: str, types: Sequence[str], function: str, kind: int) -> str:
+    """Returns the definition of a word: its operands go to a function of the simulator, from which its result comes."""
     places = [f"  %p{n} = getelementptr i64, ptr %in, i32 {n}" for n in range(len(types))]
     stores = [f"  store {type_} %a{n}, ptr %p{n}" for n, type_ in enumerate(types)]
     return WORD.format(
@@ -192,7 +279,8 @@ def _word(declared: re.Match[str]) -> str:
     )
 
 
-def _entry(name: str, count: int) -> str:
+def _entry(name: str, count: int, has_window: bool) -> str:
     loads = "\n".join(LOAD.format(n=n) for n in range(count))
     arguments = ", ".join(f"ptr addrspace(1) %a{n}" for n in range(count))
-    return ENTER.format(name=name, count=count, loads=loads, arguments=arguments)
+    window = '  call void @sim_window(ptr addrspace(3) @"granted")' if has_window else ""
+    return ENTER.format(name=name, count=count, loads=loads, arguments=arguments, window=window)

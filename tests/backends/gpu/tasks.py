@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.backends.gpu.simulator import simulated
+from tests.backends.gpu.simulator import fake, simulated
 from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
 from tests.compiler.test_conformance import checked_programs
 from tests.ir import checks
@@ -22,6 +22,7 @@ from tests.random_programs.programs import program_of_attention, program_of_neig
 from tests.random_programs.tracked import Unstable, difference
 from tests.random_programs.tracking import Tracker
 from trivium.backends import client
+from trivium.backends.gpu import tiles
 from trivium.backends.gpu.assembly import assembler, emit_program
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.nvptx import Nvptx, target
@@ -31,8 +32,11 @@ from trivium.ir.errors import ExecutionError
 from trivium.ir.func import Module
 
 DEVICE = os.environ.get("TRIVIUM_TEST_DEVICE", "opencl:0")
-"""A device, or `simulator`: NVIDIA's driver and GPU, as `simulator.py` stands for them."""
+"""A device, or one of `SIMULATED`."""
 
+SIMULATED = {"simulator": (8, 0), "hopper": (9, 0)}
+"""NVIDIA's driver and GPU, as `simulator.py` stands for them, of these compute capabilities. On a Hopper, a single tile
+is enough for matrix instructions, so that programs with small products have them."""
 
 _OPEN = ExitStack()
 """What lasts as long as the process."""
@@ -42,9 +46,12 @@ _OPEN = ExitStack()
 def device() -> GpuClient:
     """Returns the client of the device under test. Nothing is cached: each program is compiled once."""
     os.environ["TRIVIUM_CACHE"] = "0"
-    if DEVICE == "simulator":
+    if DEVICE in SIMULATED:
+        fake().fake_capability(*SIMULATED[DEVICE])
         _OPEN.enter_context(simulated())
-    found = client("cuda:0" if DEVICE == "simulator" else DEVICE)
+    if DEVICE == "hopper":
+        tiles.TENSOR_TILES = ((64, 1),)
+    found = client("cuda:0" if DEVICE in SIMULATED else DEVICE)
     assert isinstance(found, GpuClient)
     return found
 
@@ -85,6 +92,7 @@ def ptx(item: tuple[str, int]) -> str:
         file.write_bytes(code)
         command = ["ptxas", f"-arch={architecture}", "-v", str(file), "-o", f"{file}.cubin"]
         told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert "warning" not in told, told
     kernels = [
         f"{registers} {spilled} {shared or 0} {COMPILED[number]} {name}"
         for name, spilled, registers, shared in PROPERTIES.findall(told)

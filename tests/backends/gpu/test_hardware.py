@@ -77,6 +77,28 @@ def test_matrix_instructions(
         np.testing.assert_array_equal(executable.execute(*given)[0], evaluate(module, *given)[0])
 
 
+@pytest.mark.parametrize("size", [64, 128])
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f32"])
+@pytest.mark.parametrize("layout", [(1, 0), (0, 1), (1, 1)])
+def test_hopper_s_instructions(
+    cuda: GpuClient, dtype: str, layout: tuple[int, int], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums as long as a pipeline's stages, longer, and much longer; several blocks share those of the last product."""
+    if not cuda.driver.target.warpgroup_instructions:
+        pytest.skip("the device has no matrix instructions that four warps share")
+    monkeypatch.setattr(tiles, "TENSOR_TILES", ((size, 1),))
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    for shape in ((128, 128, 192), (1000, 200, 72), (1024, 1024, 1024), (65, 33, 17), (256, 256, 8192)):
+        module, generator = product(*shape, layout, dtype, "negate"), np.random.default_rng(0)
+        kinds = [argument.type for argument in module.main.body.arguments]
+        given = [generator.integers(-3, 4, kind.static_shape).astype(kind.dtype) for kind in kinds]  # type: ignore[union-attr]
+        executable = cuda.compile(module, CompileOptions(tf32=True))
+        assert ")=128" in executable.artifact.texts["schedules"].partition("matrix")[2]  # type: ignore[attr-defined]
+        expected = evaluate(module, *given)[0]
+        for _ in range(3):
+            np.testing.assert_array_equal(executable.execute(*given)[0], expected)
+
+
 @pytest.mark.parametrize(("dtype", "exact"), [("i32", True), ("ui8", True), ("f32", True), ("f32", False)])
 def test_scatters(cuda: GpuClient, dtype: str, exact: bool) -> None:
     module = scatter(dtype, ADD, 50_000, 100, 3)

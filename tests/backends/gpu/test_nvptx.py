@@ -49,7 +49,7 @@ def test_unknown_architectures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capability", "architecture"), [((8, 0), "sm_80"), ((8, 9), "sm_80"), ((9, 0), "sm_90"), ((12, 0), "sm_100")]
+    ("capability", "architecture"), [((8, 0), "sm_80"), ((8, 9), "sm_80"), ((9, 0), "sm_90a"), ((12, 0), "sm_100")]
 )
 def test_code_is_emitted_for_the_newest_architecture_that_runs_there(
     capability: tuple[int, int], architecture: str

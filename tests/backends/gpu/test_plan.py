@@ -67,7 +67,7 @@ def test_values_and_steps() -> None:
     assert [value.nbytes for value in plan.values] == [4, 4, 1, 48]
     assert plan.values[3].is_complex
     loop, switch, call = plan.steps
-    assert loop == While((plans.Launch("k0", 2, 64, (0, 1), ""),), 2, (Copy(1, 0),))
+    assert loop == While((plans.Launch("k0", 2, 64, 0, (0, 1), ""),), 2, (Copy(1, 0),))
     assert switch == Switch(2, ((), (Call("f", (("n", 3),), "", (3,), (1,)),)))
     assert call == Call("g", (), "module {}", (0,), (1,))
     assert len(list(walk(plan.steps))) == 6

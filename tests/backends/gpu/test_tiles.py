@@ -11,6 +11,7 @@ from tests.backends.gpu.test_contraction import product
 from trivium.backends.gpu import nvptx, spirv, tiles
 from trivium.backends.gpu.schedule import parallel_loop
 from trivium.backends.gpu.target import GpuTarget
+from trivium.compiler.kernel.structure import Block
 from trivium.compiler.program import Launch
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.ir.func import Module
@@ -53,6 +54,19 @@ def chosen(module: Module, target: GpuTarget) -> str:
 def test_instructions(dtype: str, tf32: bool, operands: str) -> None:
     assert chosen(product(64, 64, 64, dtype=dtype), replace(nvptx.target("sm_80"), tf32=tf32)) == operands
     assert chosen(product(64, 64, 64, dtype=dtype), spirv.target()) == ""
+
+
+def test_what_is_computed_on_the_way_needs_registers() -> None:
+    """Instructions that four warps share read memory."""
+    target = replace(nvptx.target("sm_90a"), tf32=True)
+    (step,) = Stages(product(64, 64, 64), target, CompileOptions()).program.steps
+    assert isinstance(step, Launch)
+    mark = step.kernel.contraction
+    assert mark is not None
+    for prologue, shared in ((None, True), (Block(), False)):
+        computed = replace(mark, lhs_prologue=prologue)
+        assert (tiles.warpgroup_instruction(computed, target) is not None) is shared
+        assert tiles.instruction(computed, target) is not None
 
 
 @pytest.mark.parametrize(("tile", "threads"), [(64, 128), (128, 256)])
