@@ -1,8 +1,9 @@
 """Products and convolutions by a device's matrix instructions. A block of threads copies pieces of its rows and columns
 to shared memory while it multiplies earlier ones: `STAGES` pieces are there or on the way. Lines of a piece are 64
-bytes of an operand's depth, or, for operands of 16 bits whose memory runs along their own dimension, one element of
-depth; 16 bytes at a time, they are permuted so that threads that read a column of them never wait for one bank. At the
-end the sums go through shared memory, so that neighbouring threads run the epilogue for neighbouring results."""
+bytes of an operand's depth, or, for operands of 16 bits whose memory runs along their own dimension and for others on
+demand, one element of depth; 16 bytes at a time, they are permuted so that threads that read a column of them never
+wait for one bank. At the end the sums go through shared memory, so that neighbouring threads run the epilogue for
+neighbouring results."""
 
 from __future__ import annotations
 
@@ -96,8 +97,18 @@ class TensorContraction(Contracted):
 
     # Operands
 
-    def operand(self, access: Access, prologue: Block | None, role: str, first: ll.Value, base: int) -> TensorOperand:
-        across = self.size == 2 and not self.runs_along_depth(access, role)
+    def operand(
+        self,
+        access: Access,
+        prologue: Block | None,
+        role: str,
+        first: ll.Value,
+        base: int,
+        across: bool | None = None,
+    ) -> TensorOperand:
+        """Returns one side of the product. `across`: by default, as its memory runs, if matrices can be transposed."""
+        if across is None:
+            across = self.size == 2 and not self.runs_along_depth(access, role)
         whole = prologue is None and self._is_whole(access, self.loops(role if across else "k"))
         return TensorOperand(access, prologue, role, first, base, across, whole)
 
@@ -271,6 +282,11 @@ class TensorContraction(Contracted):
         if self.instruction.operands == "tf32":
             return [self.dialect.rounded_to_tf32(code, word) for word in words]
         return words
+
+    def word(self, operand: TensorOperand, stage: ll.Value, line: ll.Value, element: ll.Value) -> ll.Value:
+        """Returns an element of 32 bits of a line."""
+        chunk, within = self.code.lshr(element, 2), self.code.shl(self.code.both(element, 3), 2)
+        return self.builder.load(self._shared(self.plus(self._at(operand, stage, line, chunk), within)), typ=I32)
 
     # Results
 

@@ -1,10 +1,12 @@
-"""Attention of bf16 and f16 by matrix instructions. Each warp of a block has 16 queries, whose scores, weights and sums
-of weighted values stay in the registers of its threads. Keys and values go through shared memory, in tiles: while
-scores are computed, values are on the way, and the other way round. A warp's scores are in the places that the second
-product wants of its factor, once neighbours are joined to words.
+"""Attention of bf16 and f16, and of f32 that may be rounded to tf32, by matrix instructions. Each warp of a block has
+16 queries, whose scores, weights and sums of weighted values stay in the registers of its threads. Keys and values go
+through shared memory, in tiles: while scores are computed, values are on the way, and the other way round. A warp's
+scores are in the places that the second product wants of its factor, once neighbours are joined to words. Words of tf32
+are single elements: there, the second product counts the 8 keys of an instruction in another order, in both factors.
 
 Weights are f32, and so are their products with the values in the program. A weight is therefore a sum of numbers of the
-values' type (`TERMS`), each of which is multiplied: with two of them, the error is 2^-17 of it or less."""
+values' type (`TERMS`), each of which is multiplied: with two of them, the error is 2^-17 of it or less. One of tf32 is
+rounded, as any factor."""
 
 from __future__ import annotations
 
@@ -16,8 +18,15 @@ from trivium.backends.gpu.attention import NOTHING, weight_block
 from trivium.backends.gpu.contracted import Indices, MakeEmitter
 from trivium.backends.gpu.dialect import WARP, Dialect
 from trivium.backends.gpu.target import GpuTarget
-from trivium.backends.gpu.tensor import BYTES, TensorContraction, TensorOperand
-from trivium.backends.gpu.tiles import TENSOR_QUERIES, TENSOR_THREADS, attention_instruction, scale_of
+from trivium.backends.gpu.tensor import TensorContraction, TensorOperand
+from trivium.backends.gpu.tiles import (
+    TENSOR_KEYS,
+    TENSOR_QUERIES,
+    TENSOR_THREADS,
+    attention_instruction,
+    scale_of,
+    width,
+)
 from trivium.backends.llvm.code import F32, I1, I16, I32, Code
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.narrow import rounded, widened
@@ -26,13 +35,7 @@ from trivium.compiler.kernel.attention import Attention
 from trivium.compiler.kernel.contraction import Contraction
 from trivium.compiler.kernel.structure import Store
 
-KEYS = 32
-"""The keys of a tile: for more of them, a thread has no registers beside its sums."""
-
-STEP = BYTES // 2
-"""The depth of an instruction."""
-
-TERMS = {"f16": 2, "bf16": 3}
+TERMS = {"f16": 2, "bf16": 3, "tf32": 1}
 """How many numbers of a type add up to a weight. Results that are stored as bf16 have no use for the third one."""
 
 KEPT = {"f16": 0xFFFFE000, "bf16": 0xFFFF0000}
@@ -57,9 +60,9 @@ class TensorAttention:
         self._lane = code.builder.urem(thread, I32(WARP))
         self._first_row = code.builder.mul(code.builder.udiv(thread, I32(WARP)), I32(16))
         # Half a line of shared memory is the depth of an instruction.
-        self._depth = -(-math.prod(mark.scores.extents("k")) // STEP)
-        self._features = -(-math.prod(mark.values.extents("n")) // 16) * 16
-        width = max(32, 1 << (self._features - 1).bit_length())
+        self._depth = -(-math.prod(mark.scores.extents("k")) // found.depth)
+        features = math.prod(mark.values.extents("n"))
+        self._features = -(-features // 16) * 16
         deep = -(-self._depth // 2)
 
         def product(mark: Contraction, size: int, stages: int) -> TensorContraction:
@@ -67,9 +70,9 @@ class TensorAttention:
             return TensorContraction(mark, code, dialect, thread, size, emitter, **facts)
 
         self._queries = product(mark.scores, TENSOR_QUERIES, deep)
-        self._scores = product(mark.scores, KEYS, deep)
-        self._values = product(mark.values, width, KEYS // (2 * STEP))
-        self._values.span = KEYS
+        self._scores = product(mark.scores, TENSOR_KEYS, deep)
+        self._values = product(mark.values, width(features), TENSOR_KEYS // (2 * found.depth))
+        self._values.span = TENSOR_KEYS
         scales = (scale_of(prologue) for prologue in (mark.scores.lhs_prologue, mark.scores.rhs_prologue))
         self._scale = math.prod(scale for scale in scales if scale is not None)
         stored = {one.buffer.dtype for one in mark.values.epilogue.instructions if isinstance(one, Store)}
@@ -84,13 +87,14 @@ class TensorAttention:
         row = self._builder.mul(self._builder.urem(block, tiles), I32(TENSOR_QUERIES))
         batch = scores.indices("batch", self._builder.udiv(block, tiles))
         queries = self._queries.operand(scores.mark.lhs, None, "m", row, 0)
-        added = values.operand(values.mark.rhs, None, "n", I32(0), 0)
+        across = True if self._dtype == "tf32" else None
+        added = values.operand(values.mark.rhs, None, "n", I32(0), 0, across)
         self._copy(self._queries, queries, batch, I32(0))
         self._copy(scores, self._keys(I32(0)), batch, I32(0))
         dialect.commit(code)
         zeros = [F32(0.0)] * (self._features // 2)
         state = [NOTHING, NOTHING, F32(0.0), F32(0.0), *zeros]
-        with counted(code, 0, scores.extent("n"), KEYS, state) as piece:
+        with counted(code, 0, scores.extent("n"), TENSOR_KEYS, state) as piece:
             first = self._builder.trunc(i64(piece.index), I32)
             dialect.wait(code, 0)
             dialect.barrier(code)
@@ -99,7 +103,7 @@ class TensorAttention:
             found = self._found(queries, self._keys(first), row, first, batch)
             dialect.wait(code, 0)
             dialect.barrier(code)
-            following = scores.plus(first, KEYS)
+            following = scores.plus(first, TENSOR_KEYS)
             with self._builder.if_then(self._builder.icmp_unsigned("<", following, I32(scores.extent("n")))):
                 self._copy(scores, self._keys(following), batch, I32(0))
             dialect.commit(code)
@@ -120,7 +124,7 @@ class TensorAttention:
         self, queries: TensorOperand, keys: TensorOperand, row: ll.Value, first: ll.Value, batch: Indices
     ) -> list[ll.Value]:
         """Returns this thread's scores of a tile of keys: for each 8 of them, two of one row and two of another."""
-        sums = [F32(0.0)] * (KEYS // 2)
+        sums = [F32(0.0)] * (TENSOR_KEYS // 2)
         for number in range(self._depth):
             stage, step = divmod(number, 2)
             words = self._queries.fragment(queries, I32(stage), self._first_row, step)
@@ -139,13 +143,26 @@ class TensorAttention:
         """Returns sums after products of the left factors `terms` with all columns of a right one."""
         found: list[ll.Value] = []
         for column in range(0, 2 * len(sums), 16):
-            words = product.fragment(operand, stage, I32(column), step)
+            if operand.across and self._dtype == "tf32":
+                words = self._pairs(operand, stage, step, column)
+            else:
+                words = product.fragment(operand, stage, I32(column), step)
             for half in (words[:2], words[2:]):
                 own = sums[len(found) : len(found) + 4]
                 for term in terms:
                     own = self._dialect.multiply_add(self._code, self._instruction, term, half, own)
                 found += own
         return found
+
+    def _pairs(self, values: TensorOperand, stage: ll.Value, step: int, column: int) -> list[ll.Value]:
+        """Returns this thread's words of 16 columns of tf32, and the keys of an instruction: of a column the two keys
+        whose weights it has, and the same of the eighth column after it."""
+        product, code, lane = self._values, self._code, self._lane
+        key = product.plus(code.shl(code.both(lane, 3), 1), self._instruction.depth * step)
+        own = product.plus(code.lshr(lane, 2), column)
+        places = [(product.plus(key, number), product.plus(own, further)) for further in (0, 8) for number in (0, 1)]
+        words = [product.word(values, stage, *place) for place in places]
+        return [self._dialect.rounded_to_tf32(code, word) for word in words]
 
     def _row(self, number: int) -> ll.Value:
         """Returns the row of a sum of that number, in the block's tile."""
@@ -164,7 +181,7 @@ class TensorAttention:
         outer = [loops[loop] for loop in scores.mark.loops if loop.role != "k"]
         scaled = total if self._scale == 1.0 else builder.fmul(total, F32(self._scale))
         (score,) = scores.run(scores.mark.epilogue, [scaled, *outer])
-        inside = scores.inside("n", key, KEYS)
+        inside = scores.inside("n", key, TENSOR_KEYS)
         return score if inside is None else builder.select(inside, score, NOTHING)
 
     # Weights
@@ -190,9 +207,10 @@ class TensorAttention:
                 (weights[number],) = self._scores.run(weight_block(), [scores[number], shift])
                 totals[part] = builder.fadd(totals[part], weights[number])
             sums = [builder.fmul(x, factor) if n // 2 % 2 == part else x for n, x in enumerate(sums)]
-        for number in range(KEYS // STEP):
+        each = self._instruction.depth // 2
+        for number in range(len(weights) // each):
             stage, step = divmod(number, 2)
-            terms = self._words(weights[8 * number : 8 * number + 8])
+            terms = self._words(weights[each * number : each * (number + 1)])
             sums = self._multiplied(self._values, values, I32(stage), step, terms, sums)
         return [*greatest, *totals, *sums]
 
@@ -204,7 +222,10 @@ class TensorAttention:
         return builder.bitcast(self._dialect.exchanged(self._code, builder.bitcast(value, I32), lanes), F32)
 
     def _words(self, weights: list[ll.Value]) -> list[list[ll.Value]]:
-        """Returns the left factor of an instruction for the weights of two times 8 keys, in terms."""
+        """Returns the left factor of an instruction for the weights of its keys, in terms."""
+        if self._dtype == "tf32":
+            words = [self._builder.bitcast(weight, I32) for weight in weights]
+            return [[self._dialect.rounded_to_tf32(self._code, words[place]) for place in (0, 2, 1, 3)]]
         terms: list[list[ll.Value]] = []
         for number in range(self._terms):
             pairs = [self._term(weight, number == self._terms - 1) for weight in weights]

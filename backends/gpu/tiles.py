@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trivium.backends.gpu.dialect import WARP, WARPGROUP
+from trivium.backends.gpu.dialect import STATIC_MEMORY, WARP, WARPGROUP
 from trivium.backends.gpu.target import GpuTarget
 from trivium.compiler.kernel.attention import Attention
 from trivium.compiler.kernel.contraction import Contraction
@@ -40,9 +40,12 @@ WIDE_LINE = 128
 ATTENTION_TILES = (64, 96), (32, 1)
 """The same, for the queries of attention."""
 
-TENSOR_QUERIES, TENSOR_THREADS, TENSOR_WIDEST = 64, 128, 128
-"""With matrix instructions: the queries of a block, its threads, each warp of which has 16 queries, and the most
-features, and products that a score sums, for which there is room in shared memory."""
+TENSOR_QUERIES, TENSOR_KEYS, TENSOR_THREADS = 64, 32, 128
+"""With matrix instructions: the queries of a block, the keys of a tile (for more of them, a thread has no registers
+beside its sums), and the threads of a block, each warp of which has 16 queries."""
+
+TENSOR_WIDEST, TF32_WIDEST = 128, 96
+"""The most features, and products that a score sums, for which a thread has registers: of 16 bits, and of tf32."""
 
 MOST_COLUMNS = 64
 """The most features of values beside a tile of more than 32 queries: each thread has all of its sums."""
@@ -138,17 +141,30 @@ def _plan(mark: Contraction, loop: Loop, size: int, threads: int = SIDE * SIDE) 
 
 
 def attention_instruction(mark: Attention, target: GpuTarget) -> MatrixInstruction | None:
-    """Returns the instruction that multiplies the factors of attention as they are in memory, if these are narrow and
-    nothing but a number is multiplied with them."""
+    """Returns the instruction that multiplies the factors of attention as they are in memory, if these are narrow, or
+    f32 that may be rounded, and nothing but a number is multiplied with them."""
     scores, values = mark.scores, mark.values
     kinds = {access.buffer.dtype for access in (scores.lhs, scores.rhs, values.rhs)}
     scales = [scale_of(prologue) for prologue in (scores.lhs_prologue, scores.rhs_prologue)]
     widths = math.prod(scores.extents("k")), math.prod(values.extents("n"))
-    if kinds not in ({"bf16"}, {"f16"}) or None in scales or scale_of(values.rhs_prologue) != 1.0:
+    if None in scales or scale_of(values.rhs_prologue) != 1.0 or len(kinds) > 1:
         return None
-    if max(widths) > TENSOR_WIDEST:
+    operands = "tf32" if kinds == {"f32"} and target.tf32 else kinds.pop()
+    if max(widths) > (TF32_WIDEST if operands == "tf32" else TENSOR_WIDEST):
         return None
-    return next((one for one in target.matrix_instructions if one.operands in kinds), None)
+    found = (one for one in target.matrix_instructions if one.operands == operands and one.accumulate == "f32")
+    return next((one for one in found if attention_memory(*widths, one) <= STATIC_MEMORY), None)
+
+
+def attention_memory(depth: int, features: int, instruction: MatrixInstruction) -> int:
+    """Returns the bytes of shared memory that attention takes: a block's queries, and a tile of keys and values."""
+    size = 2 * CHUNK // instruction.depth
+    return -(-depth * size // LINE) * LINE * (TENSOR_QUERIES + TENSOR_KEYS) + size * TENSOR_KEYS * width(features)
+
+
+def width(features: int) -> int:
+    """Returns the features of a tile of values."""
+    return max(32, 1 << (-(-features // 16) * 16 - 1).bit_length())
 
 
 def scale_of(prologue: Block | None) -> float | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -100,8 +101,8 @@ def test_every_barrier_is_needed(
     assert [number for number in range(barriers) if correct(number)[0]] == spare
 
 
-def told_by_ptxas(module: Module, architecture: str, folder: Path) -> str:
-    facts, file = nvptx.target(architecture), folder / "program.ptx"
+def told_by_ptxas(module: Module, architecture: str, folder: Path, tf32: bool = False) -> str:
+    facts, file = replace(nvptx.target(architecture), tf32=tf32), folder / "program.ptx"
     program = Stages(module, facts, CompileOptions()).program
     file.write_bytes(assembly.compiled(assembly.emit_program(program, Nvptx(), facts).text, Nvptx(), facts))
     command = ["ptxas", f"-arch={architecture}", "-v", str(file), "-o", str(folder / "program.cubin")]

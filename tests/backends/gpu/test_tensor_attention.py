@@ -1,5 +1,6 @@
-"""Attention of bf16 and f16 by matrix instructions, on the simulator: as exact as attention of f32, although weights
-are multiplied in terms of the values' type; and no barrier or wait may be missing."""
+"""Attention by matrix instructions, on the simulator: that of bf16 and f16 is as exact as attention of f32, although
+weights are multiplied in terms of the values' type; that of tf32 rounds factors once. No barrier or wait may be
+missing."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ import trivium
 from tests.backends.gpu import simulator, tasks
 from tests.backends.gpu.simulator import LeaveOut, needs_simulator
 from tests.backends.gpu.test_shared_rows import told_by_ptxas
+from tests.backends.gpu.test_warpgroup import to_tf32
 from tests.compiler.attention import Case
 from tests.random_programs.programs import program_of_attention
 from trivium.backends.gpu import tiles
@@ -32,6 +34,8 @@ from trivium.ir.interpreter import evaluate
 
 TYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
 
+TF32 = CompileOptions(tf32=True)
+
 WIDE = Case(batch=2, queries=65, keys=130, depth=33, features=17)
 
 
@@ -41,8 +45,8 @@ def client(simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch) -> GpuClient
     return GpuClient(simulated_device, 0)
 
 
-def compiled(client: GpuClient, module: Module, fast: bool = False) -> LoadedExecutable:
-    executable = client.compile(module, CompileOptions(fast_math=fast))
+def compiled(client: GpuClient, module: Module, options: CompileOptions = TF32) -> LoadedExecutable:
+    executable = client.compile(module, options)
     schedules = executable.artifact.texts["schedules"]  # type: ignore[attr-defined]
     assert schedules.count(": schedule") == 1
     assert "matrix" in schedules
@@ -79,11 +83,33 @@ def test_narrow_results(client: GpuClient, dtype: str, fast: bool) -> None:
     """With `fast_math`, a weight is rounded to one number of the values' type."""
     case, unit = Case(), float(ml_dtypes.finfo(TYPES[dtype]).eps)
     given = arguments(case, dtype)
-    (result,) = compiled(client, case.narrow(dtype, dtype), fast).execute(*given)
+    (result,) = compiled(client, case.narrow(dtype, dtype), CompileOptions(fast_math=fast)).execute(*given)
     expected = case.expected(*given)
     error = np.abs(result.astype(np.float64) - expected)
     # Half a unit is what the result's own rounding takes.
     assert (error <= 0.51 * unit * np.abs(expected) + (unit if fast else 1e-5)).all()
+
+
+@needs_simulator
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(depth=64, features=64),
+        replace(WIDE, mask="bool", safe=True),
+        replace(WIDE, mask="added", queries=16),
+        Case(heads=6, groups=3, queries=70, keys=40, depth=64, features=64, mask="causal"),
+        Case(heads=1, queries=33, keys=100, depth=24, features=96),
+        Case(values_first=True, features=70, depth=16),
+    ],
+)
+def test_tf32(client: GpuClient, case: Case) -> None:
+    """Queries, keys and values are rounded to the nearest number of tf32, and so are weights, whose error is 2^-11 of
+    them or less."""
+    given = case.arguments()
+    (result,) = compiled(client, case.module()).execute(*given)
+    held: list[np.ndarray] = [to_tf32(array) for array in given[:3]]
+    bound = case.expected(*held[:2], np.abs(held[2]), *given[3:]) * 2**-11
+    assert (np.abs(result - case.expected(*held, *given[3:])) <= bound + 1e-5).all()
 
 
 @needs_simulator
@@ -110,12 +136,15 @@ def test_infinite_values(client: GpuClient) -> None:
     np.testing.assert_allclose(result, expected, rtol=2e-6, atol=6e-6)
 
 
-def case_of_three_tiles() -> tuple[Case, list[np.ndarray]]:
+def case_of_three_tiles(dtype: str) -> tuple[Case, Module, list[np.ndarray]]:
+    """Factors are exact in every type."""
     case = Case(heads=1, queries=64, keys=96, depth=16, features=32)
     given = arguments(case, "bf16")
     # Of such scores, exponentials are finite only beside the greatest one.
     given[0] *= TYPES["bf16"](50)
-    return case, given
+    if dtype == "bf16":
+        return case, case.narrow("bf16"), given
+    return case, case.module(), [array.astype(np.float32) for array in given]
 
 
 def right(executable: LoadedExecutable, case: Case, given: list[np.ndarray]) -> bool:
@@ -129,18 +158,20 @@ def right(executable: LoadedExecutable, case: Case, given: list[np.ndarray]) -> 
 
 
 @needs_simulator
-def test_every_barrier_is_needed(client: GpuClient, leave_out_barrier: LeaveOut) -> None:
-    case, given = case_of_three_tiles()
+@pytest.mark.parametrize("dtype", ["bf16", "tf32"])
+def test_every_barrier_is_needed(client: GpuClient, leave_out_barrier: LeaveOut, dtype: str) -> None:
+    case, module, given = case_of_three_tiles(dtype)
     for left_out in (-1, 0, 1):
         places = leave_out_barrier(left_out)
-        executable = compiled(client, case.narrow("bf16"))
+        executable = compiled(client, module)
         assert next(places) == 2
         assert right(executable, case, given) == (left_out < 0)
 
 
 @needs_simulator
-def test_every_wait_is_needed(client: GpuClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    wait, (case, given) = Nvptx.wait, case_of_three_tiles()
+@pytest.mark.parametrize("dtype", ["bf16", "tf32"])
+def test_every_wait_is_needed(client: GpuClient, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    wait, (case, module, given) = Nvptx.wait, case_of_three_tiles(dtype)
     for left_out in (-1, 0, 1):
         places = itertools.count()
 
@@ -149,7 +180,7 @@ def test_every_wait_is_needed(client: GpuClient, monkeypatch: pytest.MonkeyPatch
                 wait(self, code, groups)
 
         monkeypatch.setattr(Nvptx, "wait", emit)
-        executable = compiled(client, case.narrow("bf16"))
+        executable = compiled(client, module)
         assert next(places) == 2
         assert right(executable, case, given) == (left_out < 0)
 
@@ -180,21 +211,49 @@ def test_what_is_multiplied_with_factors() -> None:
 
 
 @needs_simulator
-@pytest.mark.parametrize("module", [Case(depth=129).narrow("bf16"), Case(features=129).narrow("f16"), Case().module()])
-def test_what_has_no_room_or_is_wide_is_computed_otherwise(client: GpuClient, module: Module) -> None:
-    assert "matrix" not in client.compile(module).artifact.texts["schedules"]  # type: ignore[attr-defined]
+@pytest.mark.parametrize(
+    ("module", "options"),
+    [
+        (Case(depth=129).narrow("bf16"), CompileOptions()),
+        (Case(features=129).narrow("f16"), CompileOptions()),
+        (Case(depth=96, features=96).module(), TF32),
+        (Case(features=97).module(), TF32),
+        (Case().module(), CompileOptions()),
+    ],
+)
+def test_what_has_no_room_or_is_wide_is_computed_otherwise(
+    client: GpuClient, module: Module, options: CompileOptions
+) -> None:
+    assert "matrix" not in client.compile(module, options).artifact.texts["schedules"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is part of CUDA, which is not installed")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
-@pytest.mark.parametrize(("mask", "width", "most"), [("", 64, 168), ("causal", 64, 168), ("added", 128, 255)])
+@pytest.mark.parametrize(
+    ("dtype", "mask", "depth", "features", "most"),
+    [
+        ("bf16", "", 64, 64, 168),
+        ("bf16", "causal", 64, 64, 168),
+        ("bf16", "added", 128, 128, 255),
+        ("f32", "", 64, 64, 168),
+        ("f32", "added", 64, 96, 255),
+    ],
+)
 def test_registers(
-    architecture: str, mask: str, width: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    architecture: str,
+    dtype: str,
+    mask: str,
+    depth: int,
+    features: int,
+    most: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of 65536 registers, each thread of two blocks of 128 has 255, of three blocks 168."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    case = Case(batch=8, heads=12, queries=1000, keys=1000, depth=width, features=width, mask=mask)
-    told = told_by_ptxas(case.narrow("bf16"), architecture, tmp_path)
+    case = Case(batch=8, heads=12, queries=1000, keys=1000, depth=depth, features=features, mask=mask)
+    module = case.module() if dtype == "f32" else case.narrow(dtype)
+    told = told_by_ptxas(module, architecture, tmp_path, tf32=True)
     assert set(re.findall(r"(\d+) bytes spill", told)) == {"0"}
     assert max(map(int, re.findall(r"Used (\d+) registers", told))) <= most
     assert max(map(int, re.findall(r"(\d+) bytes smem", told))) <= 48 << 10
