@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from benchmarks.row import Row
-from benchmarks.rows.with_torch import Example, frozen, live
+from benchmarks.rows.with_torch import Example, deployed, frozen, live
 
 NN = torch.nn
 
@@ -108,7 +108,9 @@ MODELS: dict[str, tuple[Any, float | None]] = {
     "GPT-2 s128, logits": (gpt2, 32.2e9),
     "LSTM 2x512 s64 b8": (lstm, 1.64e9),
 }
+DEPLOYED = "ResNet-50 b1", "MobileNetV2 b1"
 ROWS: tuple[Row, ...] = (
     *(kind(name, example, flops=flops) for name, (example, flops) in MODELS.items() for kind in (live, frozen)),
     live("GPT-2 step, static cache of 256", decoder, flops=0.25e9),
+    *(deployed(name, MODELS[name][0], flops=MODELS[name][1]) for name in DEPLOYED),
 )

@@ -1,5 +1,5 @@
 """Contenders of PyTorch's modules: our backend of `torch.compile` and Inductor, with parameters that may change and
-with frozen ones, PyTorch itself, and ONNX Runtime, which always freezes."""
+with frozen ones, our programs compiled ahead of time, PyTorch itself, and ONNX Runtime, which always freezes."""
 
 from __future__ import annotations
 
@@ -45,12 +45,27 @@ def ahead(name: str, example: Callable[[], Example], **fields: Any) -> Row:
 
     def make(threads: int) -> dict[str, Call]:
         model, inputs = begin(example, threads)
-        run = trivium.compile(trivium.from_torch(model, inputs), threads=threads)
-        arrays = [x.numpy() for x in inputs]
         peers = called({"eager": model, "inductor": torch.compile(model)}, inputs)
-        return {OURS: lambda: run(*arrays), **peers, "onnxruntime": onnx_runtime(model, inputs, threads)}
+        return with_arrays(model, inputs, threads) | peers
 
     return Row(name, make, **fields)
+
+
+def deployed(name: str, example: Callable[[], Example], **fields: Any) -> Row:
+    """A row of models as they are deployed, without PyTorch: compiled ahead of time, with weights as constants, and
+    called with arrays."""
+
+    def make(threads: int) -> dict[str, Call]:
+        return with_arrays(*begin(example, threads), threads)
+
+    return Row(f"{name}, ahead of time", make, **fields)
+
+
+def with_arrays(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], threads: int) -> dict[str, Call]:
+    """The calls of Trivium and ONNX Runtime that take and return NumPy's arrays."""
+    run = trivium.compile(trivium.from_torch(model, inputs), threads=threads)
+    arrays = [x.numpy() for x in inputs]
+    return {OURS: lambda: run(*arrays), "onnxruntime": onnx_runtime(model, inputs, threads)}
 
 
 def begin(example: Callable[[], Example], threads: int) -> Example:
