@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import collectives
+from trivium.backends.cpu import collectives, copies
 from trivium.backends.cpu.code import ENTRY
 from trivium.backends.cpu.contraction import kernels as contractions
 from trivium.backends.cpu.contraction.constants import packed_launches
@@ -47,6 +47,7 @@ from trivium.compiler.program import (
 )
 from trivium.compiler.schedule import Schedule
 from trivium.compiler.stages import DEFAULT, CompileOptions
+from trivium.compiler.verifier import overlap, region
 
 
 @dataclass
@@ -230,7 +231,7 @@ class _Entry:
                 self._builder.call(call.function, [*pointers, self._workspace])
             case Copy(source, destination):
                 ends = self._pointers[destination], self._pointers[source]
-                self._code.call("memmove", POINTER, *ends, I64(source.nbytes))
+                copies.emit(self._code, *ends, source.nbytes, apart=not overlap(region(source), region(destination)))
             case While():
                 self._while(step)
             case Switch():
