@@ -64,7 +64,7 @@ def optimize(
 ) -> Module:
     """Returns an optimized copy of `module`; the module itself does not change. Without a target, only the passes run
     that are the same for every device."""
-    own = () if target is None or target.tiles is None else (Tile(target.tiles), CLEAN_UP)
+    own = () if target is None or target.tiles is None else (Tile(target.tiles.shared(target.threads)), CLEAN_UP)
     if target is not None and target.layouts is not None:
         own = (SkipRows(), WeightGradients(target.vector_bytes), CLEAN_UP, *own)
     return run_passes(module.clone(), (*PIPELINE, *own), verify=verify, observe=observe)

@@ -39,14 +39,22 @@ class TileSizes:
     """How values that are too large for the caches are computed in tiles (`passes/tile.py`)."""
 
     largest: int
-    """Values of at most this many bytes are computed as wholes."""
+    """Values of at most this many bytes are computed as wholes by one thread."""
 
     tile: int
-    """The number of bytes of one tile that is aimed at."""
+    """The number of bytes of one tile that is aimed at, for one thread."""
 
     rows: int
     """The least number of rows of a product's left or right factor in one tile, so that packing the other factor costs
     little in comparison."""
+
+    threads: int = 1
+    """The number of threads up to which sizes grow, because each of them has its own cache."""
+
+    def shared(self, threads: int) -> TileSizes:
+        """Returns the sizes of what so many threads compute together."""
+        share = min(threads, self.threads)
+        return TileSizes(share * self.largest, share * self.tile, self.rows)
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,11 @@ LIMITS = FusionLimits(
 )
 
 TILES = TileSizes(
-    # No value of this size stays in a core's share of the last-level cache.
-    largest=1 << 24,
-    # Fits into that share together with the factors, and is large enough to be split over threads.
-    tile=1 << 22,
+    # Above this, memory is slower than computing in tiles, although smaller values leave a core's own cache, too.
+    largest=1 << 22,
+    # Stays in a core's own cache.
+    tile=1 << 20,
+    threads=4,
     rows=128,
 )
 

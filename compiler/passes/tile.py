@@ -57,9 +57,11 @@ class Tile(Pass):
         return None
 
     def _extent(self, chain: _Chain) -> int:
-        """Returns the extent of a tile, such that all tiles have about the size that is aimed at."""
+        """Returns the extent of a tile, such that all tiles have about the size that is aimed at, and none is smaller
+        than what each of them reads as a whole."""
         least = 1 if chain.is_batching else self.sizes.rows
-        wanted = max(self.sizes.tile * chain.extent // chain.nbytes, least)
+        size = max(self.sizes.tile, sum(map(_nbytes, chain.wholes)))
+        wanted = max(size * chain.extent // chain.nbytes, least)
         return math.ceil(chain.extent / math.ceil(chain.extent / wanted))
 
 

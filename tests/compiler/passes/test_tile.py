@@ -147,6 +147,33 @@ def test_small_scores_remain() -> None:
     assert not Tile(sizes).run(attention(softmax))
 
 
+def test_a_tile_is_as_large_as_what_each_tile_reads_again() -> None:
+    """Two layers: every tile of rows reads both weights, which may be larger than what is in between."""
+    rows, inner, outer = 64, 16, 8
+    numbers = ops.DotDimensionNumbers((), (), (1,), (0,))
+    kinds = tensor(rows, outer), tensor(outer, inner), tensor(inner, outer)
+
+    def body(b: Builder, x: Value, up: Value, down: Value) -> Value:
+        hidden = b.add(ops.Tanh(b.add(ops.DotGeneral(x, up, numbers))))
+        return b.add(ops.DotGeneral(hidden, down, numbers))
+
+    before = Module.build(functions=[Function.build("main", kinds, body)])
+    weights = 4 * 2 * outer * inner
+    sizes = TileSizes(largest=64, tile=64, rows=1)
+    after = tiled(before, sizes)
+    require_same(before, after)
+    products = [op for op in after.walk() if isinstance(op, ops.DotGeneral)]
+    assert [op.result.type.static_shape for op in products] == [(weights // (4 * inner), inner), (16, outer)]
+    assert unchanged(body, tensor(16, outer), *kinds[1:], sizes=sizes)
+
+
+def test_sizes_grow_with_threads_up_to_a_number() -> None:
+    sizes = TileSizes(largest=100, tile=10, rows=3, threads=4)
+    assert [sizes.shared(threads) for threads in (1, 2, 4, 64)] == [
+        TileSizes(100 * n, 10 * n, rows=3) for n in (1, 2, 4, 4)
+    ]
+
+
 def test_scores_that_are_needed_elsewhere_remain() -> None:
     def body(b: Builder, query: Value, key: Value, value: Value) -> list[Value]:
         scores = b.add(ops.DotGeneral(query, key, SWAPPED))
