@@ -30,6 +30,9 @@ SHORTEST_FOLDED = 4
 MOST_AS_THEY_LIE = 2
 """The number of rows up to which constant weights that could be read for such sums are not packed: it takes most of the
 time to read them, and the streams of several columns at once are read faster than the one of a panel."""
+USUAL_PANEL = 8
+"""The number of vectors in a panel that keeps the multipliers busy with any number of rows. A single row takes wider
+panels, where threads find enough of them: memory is read faster along its rows than in strips across them."""
 FEW_ROWS = 4
 """Up to so many rows take less time than reading rhs does, which prefetching ahead only disturbs."""
 
@@ -146,11 +149,11 @@ def rows_that_fit(vectors: int, registers: int) -> int:
     return min(MOST_ROWS, (registers - 2 - vectors) // vectors)
 
 
-def widest_panel(rows: int, registers: int) -> int:
-    """Returns the number of vectors in a panel: four (two if registers are few), more if there are too few rows to keep
-    the multipliers busy."""
+def widest_panel(rows: int, registers: int, most: int = USUAL_PANEL) -> int:
+    """Returns the number of vectors in a panel: four (two if registers are few), more, up to `most`, if there are too
+    few rows to keep the multipliers busy."""
     usual = 4 if registers >= 32 else 2
-    return max(usual, min(8, (registers - 2) // (rows + 1)))
+    return max(usual, min(most, (registers - 2) // (rows + 1)))
 
 
 def choose(
@@ -160,7 +163,9 @@ def choose(
     lanes, cache = target.vector_bytes // element_bytes, target.cache_bytes[1]
     if (not constant_rhs or problem.rows.extent <= MOST_AS_THEY_LIE) and _folds(problem, lanes):
         return _folded(problem, lanes, target)
-    panels, tiles = _tiles(problem, lanes, target.vector_registers, knobs.vectors)
+    pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
+    threads = max(1, min(target.threads, pieces))
+    panels, tiles = _tiles(problem, lanes, target.vector_registers, threads, knobs.vectors)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles)
     run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
     shortest = SHORTEST_RUN if problem.lhs.windows else SHORTEST_SAFE_RUN
@@ -174,7 +179,6 @@ def choose(
     sums = int(SUMS_SHARE * cache) // row_bytes
     chunks, groups = _units(reduction, panels, tiles, sums, max(1, most_rows), 8 if pack_lhs else 1)
     if target.threads > 1:
-        pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
         rows_first = rhs is not Rhs.PACKED and (pack_lhs or problem.columns.extent * total < _moved(problem))
         wanted = min(4 * target.threads, pieces)
         chunks, groups = _shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
@@ -207,15 +211,16 @@ def columns_at_once(rows: int, lanes: int, registers: int) -> int:
     return min(lanes, 1 << (registers // 2 // rows).bit_length() - 1)
 
 
-def _tiles(problem: Problem, lanes: int, registers: int, wanted: int) -> tuple[Split, Split]:
+def _tiles(problem: Problem, lanes: int, registers: int, threads: int, wanted: int) -> tuple[Split, Split]:
     """Returns panels, of at most `wanted` vectors if that is not 0, and tiles. If lanes are read one by one, nothing is
     reused within a tile: it then has few rows, whose addresses fit in registers, and is wide."""
     rows, vectors = problem.rows.extent, math.ceil(problem.columns.extent / lanes)
     if problem.elementwise:
         panels = split(vectors, 6 if registers >= 32 else 3)
         return panels, split(rows, 3 if panels.size > 4 else 4)
-    most = min(wanted, (registers - 2) // 2) or widest_panel(rows, registers)  # beside them fits at least one row
-    panels = split(vectors, most)
+    widest = max(USUAL_PANEL, -(-vectors // threads)) if rows == 1 else USUAL_PANEL
+    most = min(wanted, (registers - 2) // 2)  # beside them fits at least one row
+    panels = split(vectors, most or widest_panel(rows, registers, widest))
     return panels, split(rows, rows_that_fit(panels.size, registers))
 
 

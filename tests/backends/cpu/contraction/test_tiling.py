@@ -166,14 +166,22 @@ def test_constants_are_packed_unless_that_repeats_them() -> None:
         assert (chosen.packed_operand is not None) == constant
 
 
-@pytest.mark.parametrize("registers", [16, 32])
-def test_registers_are_shared_out(registers: int) -> None:
+@pytest.mark.parametrize(("registers", "most"), list(product((16, 32), (8, 15, 100))))
+def test_registers_are_shared_out(registers: int, most: int) -> None:
     for rows in range(1, 40):
-        vectors = widest_panel(rows, registers)
+        vectors = widest_panel(rows, registers, most)
         fitting = rows_that_fit(vectors, registers)
         assert 1 <= fitting <= MOST_ROWS
         assert fitting * vectors + vectors + 2 <= registers
     assert widest_panel(1, registers) > widest_panel(40, registers)
+
+
+def test_a_single_row_reads_whole_rows_of_rhs_unless_threads_share_them() -> None:
+    case = matmul(np.empty((1, 1, 2000), np.float32), np.empty((1, 2000, 200), np.float32))
+    problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
+    one, two = (plan(problem, 4, processor("x86-64-v4", threads)).tiling for threads in (1, 2))
+    assert (one.panels.size, one.groups.count) == (13, 1)
+    assert (two.panels.size, two.groups.count) == (7, 2)
 
 
 def test_split_is_even_and_whole() -> None:
