@@ -142,8 +142,10 @@ class Template:
             block = self._block(loop.index if self.in_blocks else 0)
             if self.tiling.pack_lhs:
                 self._pack_lhs(unit, block)
-            for width, panel in self._parts(self.tiling.panels, unit.panels):
-                self._panel(unit, block, width, panel)
+            if self.tiling.by_rows:
+                self._rows(unit, block)
+            else:
+                self._columns(unit, block)
 
     def _unit(self, number: Number) -> Unit:
         tiling, problem = self.tiling, self.problem
@@ -194,13 +196,28 @@ class Template:
 
     # Panels and tiles
 
-    def _panel(self, unit: Unit, block: Block, width: int, number: Number) -> None:
+    def _rows(self, unit: Unit, block: Block) -> None:
+        """Emits all panels of a tile, then those of the next one."""
+        for tile in self._tiles(unit):
+            for panel in self._panels(unit, block):
+                self._tile(unit, block, panel, tile)
+
+    def _columns(self, unit: Unit, block: Block) -> None:
+        """Emits all tiles of a panel, then those of the next one."""
+        for panel in self._panels(unit, block):
+            for tile in self._tiles(unit):
+                self._tile(unit, block, panel, tile)
+
+    def _panels(self, unit: Unit, block: Block) -> Iterator[Panel]:
         e = self.e
-        column = self._start(self.tiling.panels, number) * e.lanes
-        pitch = rhs_step(self.problem) if self.tiling.rhs is Rhs.IN_PLACE else width * e.lanes
-        panel = Panel(width, column, pitch, self._panel_data(unit, block, width, column, pitch))
+        for width, number in self._parts(self.tiling.panels, unit.panels):
+            column = self._start(self.tiling.panels, number) * e.lanes
+            pitch = rhs_step(self.problem) if self.tiling.rhs is Rhs.IN_PLACE else width * e.lanes
+            yield Panel(width, column, pitch, self._panel_data(unit, block, width, column, pitch))
+
+    def _tiles(self, unit: Unit) -> Iterator[Tile]:
         for count, tile in self._parts(self.tiling.tiles, unit.tiles):
-            self._tile(unit, block, panel, Tile(count, self._start(self.tiling.tiles, tile), tile))
+            yield Tile(count, self._start(self.tiling.tiles, tile), tile)
 
     def _panel_data(self, unit: Unit, block: Block, width: int, column: Number, pitch: int) -> ll.Value | None:
         """Returns the block's rhs in the panel, which is packed here if necessary."""

@@ -30,6 +30,9 @@ SHORTEST_FOLDED = 4
 MOST_AS_THEY_LIE = 2
 """The number of rows up to which constant weights that could be read for such sums are not packed: it takes most of the
 time to read them, and the streams of several columns at once are read faster than the one of a panel."""
+MOST_BY_ROWS = 4 << 20
+"""The bytes of a packed rhs up to which reading all of it again for each tile takes less time than is saved because
+results are written by rows, and a tile's lhs stays in the first-level cache."""
 USUAL_PANEL = 8
 """The number of vectors in a panel that keeps the multipliers busy with any number of rows. A single row takes wider
 panels, where threads find enough of them: memory is read faster along its rows than in strips across them."""
@@ -120,6 +123,9 @@ class Tiling:
     groups: Split
     pack_lhs: bool
     rhs: Rhs
+    by_rows: bool
+    """Whether a unit writes all panels of its first tile, then those of the next one: whole rows of the result. Or all
+    tiles of its first panel, which then comes from near caches."""
     prefetch: bool
     """Whether tiles prefetch the next block of a packed constant while they work on this one."""
 
@@ -177,13 +183,17 @@ def choose(
     reduction = _blocks(problem.reduction, total // run, run, most_steps)
     most_rows = int(LHS_SHARE * cache) // (element_bytes * reduction.most_steps) if pack_lhs else problem.rows.extent
     sums = int(SUMS_SHARE * cache) // row_bytes
-    chunks, groups = _units(reduction, panels, tiles, sums, max(1, most_rows), 8 if pack_lhs else 1)
+    small = reduction.blocks == 1 and panels.count * row_bytes * total <= MOST_BY_ROWS
+    many = problem.rows.extent > SOON_DONE and not problem.elementwise
+    by_rows = small and many and rhs is Rhs.CONSTANT and not pack_lhs
+    together = panels.count if by_rows else 8 if pack_lhs else 1
+    chunks, groups = _units(reduction, panels, tiles, sums, max(1, most_rows), together)
     if target.threads > 1:
         rows_first = rhs is not Rhs.PACKED and (pack_lhs or problem.columns.extent * total < _moved(problem))
         wanted = min(4 * target.threads, pieces)
         chunks, groups = _shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
     prefetch = rhs is Rhs.CONSTANT and FEW_ROWS < problem.rows.extent <= SOON_DONE
-    return Tiling(lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs, prefetch)
+    return Tiling(lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs, by_rows, prefetch)
 
 
 def _folds(problem: Problem, lanes: int) -> bool:
@@ -203,7 +213,7 @@ def _folded(problem: Problem, lanes: int, target: Target) -> Tiling:
     columns, run = split(-(-problem.columns.extent // lanes), 1), problem.reduction.extent
     tiles = split(problem.rows.extent, target.vector_registers // 4)
     whole = Split(tiles.count, 1)
-    return Tiling(lanes, columns, tiles, Reduction(1, run, 1, run), whole, columns, False, Rhs.FOLDED, False)
+    return Tiling(lanes, columns, tiles, Reduction(1, run, 1, run), whole, columns, False, Rhs.FOLDED, False, False)
 
 
 def columns_at_once(rows: int, lanes: int, registers: int) -> int:

@@ -88,6 +88,15 @@ def test_matmul_on_threads(constants: set[str]) -> None:
     assert_close(matmul(lhs, rhs).run(constants, threads=2), lhs @ rhs)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("batch", "m", "n", "k"), [(1, 300, 170, 33), (2, 257, 64, 20), (1, 1000, 129, 7)])
+def test_many_rows_are_written_one_after_the_other(batch: int, m: int, n: int, k: int, threads: int) -> None:
+    lhs, rhs = normal(batch, m, k), normal(batch, k, n)
+    case, target = matmul(lhs, rhs), emulated("x86-64-v3")
+    assert Lowering(case.kernel, target, frozenset({"rhs"})).tiling.by_rows
+    assert_close(case.run({"rhs"}, target=replace(target, threads=threads)), lhs @ rhs)
+
+
 @pytest.mark.parametrize("constants", CONSTANTS[:2], ids=("input", "constant"))
 @pytest.mark.parametrize("level", LEVELS)
 def test_matmul_planned_for_another_processor(level: str, constants: set[str]) -> None:

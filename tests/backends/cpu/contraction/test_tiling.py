@@ -184,6 +184,17 @@ def test_a_single_row_reads_whole_rows_of_rhs_unless_threads_share_them() -> Non
     assert (two.panels.size, two.groups.count) == (7, 2)
 
 
+@pytest.mark.parametrize(
+    ("m", "n", "k", "by_rows"), [(3136, 256, 64, True), (128, 256, 64, False), (512, 4096, 512, False)]
+)
+def test_results_of_many_rows_are_written_by_rows(m: int, n: int, k: int, by_rows: bool) -> None:
+    case = matmul(np.empty((1, m, k), np.float32), np.empty((1, k, n), np.float32))
+    problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
+    tiling = plan(problem, 4, processor("x86-64-v4"), frozenset({"rhs"})).tiling
+    assert tiling.by_rows == by_rows
+    assert (tiling.groups.count == 1) == by_rows
+
+
 def test_split_is_even_and_whole() -> None:
     for extent, most in product(range(1, 40), range(1, 9)):
         parts = split(extent, most)
