@@ -27,9 +27,6 @@ MOST_FOLDED = 24
 """The number of rows up to which folding the lanes of sums takes less time than turning rhs around for them."""
 SHORTEST_FOLDED = 4
 """The length of such sums, in vectors."""
-MOST_AS_THEY_LIE = 2
-"""The number of rows up to which constant weights that could be read for such sums are not packed: it takes most of the
-time to read them, and the streams of several columns at once are read faster than the one of a panel."""
 MOST_BY_ROWS = 4 << 20
 """The bytes of a packed rhs up to which reading all of it again for each tile takes less time than is saved because
 results are written by rows, and a tile's lhs stays in the first-level cache."""
@@ -167,7 +164,7 @@ def choose(
 ) -> Tiling:
     """Returns the schedule of a problem in canonical form."""
     lanes, cache = target.vector_bytes // element_bytes, target.cache_bytes[1]
-    if (not constant_rhs or problem.rows.extent <= MOST_AS_THEY_LIE) and _folds(problem, lanes):
+    if not constant_rhs and _folds(problem, lanes):
         return _folded(problem, lanes, target)
     pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
     threads = max(1, min(target.threads, pieces))

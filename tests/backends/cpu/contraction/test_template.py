@@ -67,14 +67,14 @@ def test_few_rows_and_sums_along_memory(level: str, dtype: type, batch: int, m: 
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
-def test_constant_weights_of_few_rows_are_read_as_they_lie(rows: int) -> None:
+def test_constant_weights_of_few_rows_are_packed(rows: int) -> None:
+    """Without constants, the same products read them as they lie."""
     lhs, rhs = normal(1, rows, 200), normal(1, 200, 37)
     case = matmul(lhs, rhs, ((0, 1, 2), (0, 2, 1), (0, 1, 2)))
-    chosen = Lowering(case.kernel, emulated("x86-64-v4"), frozenset({"rhs"}))
-    assert (chosen.tiling.rhs, chosen.plan.packed_operand) == (
-        (Rhs.CONSTANT, "rhs") if rows > 2 else (Rhs.FOLDED, None)
-    )
-    assert_close(case.run({"rhs"}), lhs @ rhs)
+    for constants, where, packed in ((frozenset[str](), Rhs.FOLDED, None), (frozenset({"rhs"}), Rhs.CONSTANT, "rhs")):
+        chosen = Lowering(case.kernel, emulated("x86-64-v4"), constants)
+        assert (chosen.tiling.rhs, chosen.plan.packed_operand) == (where, packed)
+        assert_close(case.run(set(constants)), lhs @ rhs)
 
 
 def test_matmul_in_f64() -> None:
