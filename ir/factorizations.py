@@ -4,10 +4,13 @@ may differ from LAPACK's."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from trivium.ir import indefinite
 
 Array = NDArray[np.inexact]
 """An array of real or complex numbers. Pivots and status codes are integers."""
@@ -242,5 +245,9 @@ _ROUTINES: dict[str, Callable[..., Arrays]] = {
     "gees": _gees,
     "gehrd": _gehrd,
     "sytrd": _sytrd,
+    "sytrf": functools.partial(indefinite.factor, hermitian=False),
+    "hetrf": functools.partial(indefinite.factor, hermitian=True),
+    "sytrs": functools.partial(indefinite.solve, hermitian=False),
+    "hetrs": functools.partial(indefinite.solve, hermitian=True),
     "gtsv": _gtsv,
 }

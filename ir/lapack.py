@@ -69,6 +69,8 @@ class Routine:
     defaults: Callable[[Extents, Numbers], Extents] = lambda extents, given: {}
     constants: tuple[int, ...] = ()
     """Additional numbers for the native function."""
+    letters: str = "sdcz"
+    """The types for which the routine exists."""
 
     @property
     def count(self) -> int:
@@ -91,10 +93,11 @@ class Call:
 
 def target_of(routine: str, element_type: ElementType) -> str:
     """Returns the target that calls a routine for matrices of this element type."""
-    letter = next((letter for letter, kind in _LETTERS.items() if kind is element_type), None)
-    if letter is None:
-        raise Error(f"{routine} has elements of {element_type}, expected f32, f64 or complex numbers of them")
     known = ROUTINES[routine]
+    letter = next((letter for letter in known.letters if _LETTERS[letter] is element_type), None)
+    if letter is None:
+        expected = "f32, f64 or complex numbers of them" if known.letters == "sdcz" else "complex numbers of f32 or f64"
+        raise Error(f"{routine} has elements of {element_type}, expected {expected}")
     return f"lapack_{letter}{known.complex_name if is_complex(element_type) and known.complex_name else routine}_ffi"
 
 
@@ -170,7 +173,7 @@ def _routine_of(target: str) -> tuple[Routine, Matrix] | None:
         return None
     letter, name = match.groups()
     name = _COMPLEX.get(name, name) if letter in "cz" else name
-    return (ROUTINES[name], _LETTERS[letter]) if name in ROUTINES else None
+    return (ROUTINES[name], _LETTERS[letter]) if name in ROUTINES and letter in ROUTINES[name].letters else None
 
 
 def _known(op: CustomCall) -> tuple[Routine, Matrix]:
@@ -330,7 +333,7 @@ def _check_range(extents: Extents, given: Numbers) -> str:
     return f"low and high have {low} and {high}, expected a range within 1 to {order}"
 
 
-_VECTORS = {"mode": "VN", "uplo": "LU"}
+_VECTORS, _TRIANGLE = {"mode": "VN", "uplo": "LU"}, {"uplo": "LU"}
 _SVD = "m n, real k, m u, v n, i32"
 ROUTINES = {
     routine.name: routine
@@ -351,12 +354,17 @@ ROUTINES = {
         ),
         Routine("gees", "n n", "n n, n n, values n, i32, i32", {"mode": "VN", "sort": "N"}),
         Routine("gehrd", "n n", "n n, p, i32", {"low": NUMBER, "high": NUMBER}, "", _check_range),
-        Routine("sytrd", "n n", "n n, real n, real p, p, i32", {"uplo": "LU"}, "hetrd"),
+        Routine("sytrd", "n n", "n n, real n, real p, p, i32", _TRIANGLE, "hetrd"),
+        Routine("sytrf", "n n", "n n, i32 n, i32", _TRIANGLE),
+        Routine("hetrf", "n n", "n n, i32 n, i32", _TRIANGLE, letters="cz"),
+        Routine("sytrs", "n n, i32 n, n m", "n m", _TRIANGLE),
+        Routine("hetrs", "n n, i32 n, n m", "n m", _TRIANGLE, letters="cz"),
         Routine("gtsv", "n, n, n, n m", "n, n, n, n m, i32", {}),
     )
 }
 """The results of syevd are the eigenvectors (with mode N, the matrix) and the eigenvalues. The first result of gesdd
-and gesvd, and the first three of gtsv, are the operands, which the routines overwrite."""
+and gesvd, and the first three of gtsv, are the operands, which the routines overwrite. Complex matrices are symmetric
+for sytrf and sytrs, and Hermitian for hetrf and hetrs."""
 
 _COMPLEX = {routine.complex_name: routine.name for routine in ROUTINES.values() if routine.complex_name}
 _TARGET = re.compile(r"lapack_([sdcz])([a-z0-9]+)_ffi")
@@ -368,6 +376,6 @@ def _evaluate(op: CustomCall, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     return factorizations.evaluate(call.routine, arrays, ROUTINES[call.routine].settings(call.numbers))
 
 
-for _name in ROUTINES:
-    for _kind in _LETTERS.values():
-        register_custom_call(target_of(_name, _kind), evaluate=_evaluate)
+for _routine in ROUTINES.values():
+    for _letter in _routine.letters:
+        register_custom_call(target_of(_routine.name, _LETTERS[_letter]), evaluate=_evaluate)

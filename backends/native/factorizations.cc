@@ -1,10 +1,11 @@
-// Factorizations of batches of matrices, by the LAPACK routines that a program's caller has: LU, QR, orthogonal factors, eigenvalues,
+// Factorizations of batches of matrices, by the LAPACK routines that a program's caller has: LU, QR, LDL, orthogonal factors, eigenvalues,
 // singular values, and reductions to simpler forms. Matrices in memory are row-major; each is copied into LAPACK's column-major order and
 // back. The results are those of jaxlib's handlers of the same names, `info` included.
 
 #include <algorithm>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <new>
 #include <tuple>
 #include <type_traits>
@@ -424,6 +425,65 @@ void Sytrd(void* routine, void** pointers, const int64_t* attributes) {
   }
 }
 
+// attributes: batch, n, uplo (L or U). A symmetric or Hermitian matrix -> its factors L and D (or U and D), pivots, info.
+template <class T>
+void Sytrf(void* routine, void** pointers, const int64_t* attributes) {
+  using Routine = void (*)(char*, Int*, T*, Int*, Int*, T*, Int*, Int*);
+  const int64_t batch = attributes[0], n = attributes[1];
+  char uplo = static_cast<char>(attributes[2]);
+  const T* a = static_cast<T*>(pointers[0]);
+  T* factors = static_cast<T*>(pointers[1]);
+  Int* pivots = static_cast<Int*>(pointers[2]);
+  Int* info = static_cast<Int*>(pointers[3]);
+  Int order = n, lead = Lead(n), lwork = -1;
+  auto matrix = Room<T>(n * n), work = Room<T>(1);
+  const auto call = [&] {
+    reinterpret_cast<Routine>(routine)(&uplo, &order, matrix.data(), &lead, pivots, work.data(), &lwork, info);
+  };
+  if (batch == 0) return;
+  call();
+  work.resize(lwork = Size(work[0]));
+  for (int64_t b = 0; b < batch; ++b, a += n * n, factors += n * n, pivots += n, ++info) {
+    ToColumns(a, n, n, matrix.data());
+    call();
+    ToRows(matrix.data(), n, n, factors);
+  }
+}
+
+// Whether pivots are some that Sytrf returns: the solution would read and write outside of the matrix by others.
+bool ArePivots(const Int* pivots, int64_t n) {
+  for (int64_t k = 0; k < n; ++k) {
+    const Int pivot = pivots[k];
+    if (pivot == 0 || pivot > n || pivot < -n) return false;
+    if (pivot < 0 && (++k == n || pivots[k] != pivot)) return false;
+  }
+  return true;
+}
+
+// attributes: batch, n, columns of b, uplo (L or U). Factors, pivots, b -> the solution, NaN if no factorization has the pivots.
+template <class T>
+void Sytrs(void* routine, void** pointers, const int64_t* attributes) {
+  using Routine = void (*)(char*, Int*, Int*, T*, Int*, Int*, T*, Int*, Int*);
+  const int64_t batch = attributes[0], n = attributes[1], columns = attributes[2];
+  char uplo = static_cast<char>(attributes[3]);
+  const T* factors = static_cast<T*>(pointers[0]);
+  Int* pivots = static_cast<Int*>(pointers[1]);
+  const T* given = static_cast<T*>(pointers[2]);
+  T* solution = static_cast<T*>(pointers[3]);
+  Int order = n, count = columns, lead = Lead(n), info = 0;
+  auto matrix = Room<T>(n * n), right = Room<T>(n * columns);
+  for (int64_t b = 0; b < batch; ++b, factors += n * n, pivots += n, given += n * columns, solution += n * columns) {
+    if (!ArePivots(pivots, n)) {
+      std::fill_n(solution, n * columns, T(std::numeric_limits<Real<T>>::quiet_NaN()));
+      continue;
+    }
+    ToColumns(factors, n, n, matrix.data());
+    ToColumns(given, n, columns, right.data());
+    reinterpret_cast<Routine>(routine)(&uplo, &order, &count, matrix.data(), &lead, pivots, right.data(), &lead, &info);
+    ToRows(right.data(), n, columns, solution);
+  }
+}
+
 // attributes: batch, n, columns of b. The diagonals below, at and above the main one, each of n elements (the first of `lower` and the last of
 // `upper` lie outside the matrix), and b -> the diagonals, the solution, info.
 template <class T>
@@ -483,3 +543,9 @@ TRIVIUM_FUNCTIONS(gees, Gees)
 TRIVIUM_FUNCTIONS(gehrd, Gehrd)
 TRIVIUM_FUNCTIONS(sytrd, Sytrd)
 TRIVIUM_FUNCTIONS(gtsv, Gtsv)
+TRIVIUM_FUNCTIONS(sytrf, Sytrf)
+TRIVIUM_FUNCTIONS(sytrs, Sytrs)
+TRIVIUM_FUNCTION(hetrf, c, Sytrf, std::complex<float>)
+TRIVIUM_FUNCTION(hetrf, z, Sytrf, std::complex<double>)
+TRIVIUM_FUNCTION(hetrs, c, Sytrs, std::complex<float>)
+TRIVIUM_FUNCTION(hetrs, z, Sytrs, std::complex<double>)

@@ -23,9 +23,9 @@ from trivium.importers.factorizations import (
 from trivium.importers.pytorch.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I32, I64
+from trivium.ir.types import I32, I64, is_complex
 
-VALUE = ord("V")
+VALUE, LOWER = ord("V"), ord("L")
 
 
 @rule("aten._linalg_check_errors.default")
@@ -117,6 +117,33 @@ def lu_unpack(
         lower = ctx.plus(below, identities(ctx, below.type))
         upper = half(ctx, ctx.slice(x, rank - 2, 0, count), "GE")
     return permutation, lower, upper
+
+
+@rule("aten.linalg_ldl_factor_ex.default")
+def ldl_factor_ex(
+    ctx: Context, x: Value, *, hermitian: bool = False, check_errors: bool = False
+) -> tuple[Value, Value, Value]:
+    """linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False)
+    -> (Tensor LD, Tensor pivots, Tensor info)"""
+    if not x.type.size:
+        *batch, _, order = x.type.static_shape
+        return x, ctx.full((*batch, order), 0, I32), ctx.full(batch, 0, I32)
+    routine = "hetrf" if hermitian and is_complex(x.type.element_type) else "sytrf"
+    factors, pivots, info = lapack(ctx, routine, half(ctx, x, "LE"), uplo=LOWER)
+    _check(ctx, check_errors, info, "torch.linalg.ldl_factor_ex", x)
+    return factors, pivots, info
+
+
+@rule("aten.linalg_ldl_solve.default")
+def ldl_solve(ctx: Context, x: Value, pivots: Value, b: Value, *, hermitian: bool = False) -> Value:
+    """linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor"""
+    *batch, order, _ = shape = ctx.result.static_shape
+    if not ctx.result.size:
+        return ctx.full(shape, 0, ctx.result.element_type)
+    routine = "hetrs" if hermitian and is_complex(x.type.element_type) else "sytrs"
+    factors = ctx.broadcast(x, (*batch, order, order))
+    swaps = ctx.convert(ctx.broadcast(pivots, (*batch, order)), I32)
+    return lapack(ctx, routine, factors, swaps, ctx.broadcast(b, shape), uplo=LOWER)[0]
 
 
 @rule("aten.linalg_solve_triangular.default")

@@ -3,18 +3,20 @@ interpreter, the interpreter of programs and machine code run all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import get_lapack_funcs
 
 from trivium.ir import ops
 from trivium.ir.func import Function, Module
 from trivium.ir.lapack import call_attributes
 from trivium.ir.types import type_of
 
-DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
+COMPLEX = (np.complex64, np.complex128)
+DTYPES = (np.float32, np.float64, *COMPLEX)
 
 Make = Callable[[Any], tuple[np.ndarray, ...]]
 Holds = Callable[[list[np.ndarray], list[np.ndarray]], None]
@@ -22,12 +24,13 @@ Holds = Callable[[list[np.ndarray], list[np.ndarray]], None]
 
 @dataclass(frozen=True)
 class Case:
-    """`make` returns operands of a type, `holds` makes assertions about operands and results."""
+    """`make` returns operands of a type, one of `dtypes`; `holds` makes assertions about operands and results."""
 
     routine: str
     make: Make
     holds: Holds
     attributes: dict[str, int] = field(default_factory=dict)
+    dtypes: Sequence[Any] = DTYPES
 
     def module(self, operands: tuple[np.ndarray, ...]) -> Module:
         types = [type_of(operand) for operand in operands]
@@ -61,6 +64,12 @@ def hermitian(x: np.ndarray, lower: bool) -> np.ndarray:
     half = np.tril(x, -1) if lower else np.triu(x, 1)
     diagonal = np.real(np.diagonal(x, axis1=-2, axis2=-1))[..., None] * np.eye(x.shape[-1], dtype=x.real.dtype)
     return half + adjoint(half) + diagonal.astype(x.dtype)
+
+
+def symmetric(x: np.ndarray, lower: bool) -> np.ndarray:
+    """Returns the matrix of which one triangle is given, without conjugates."""
+    half = np.tril(x, -1) if lower else np.triu(x, 1)
+    return half + half.swapaxes(-1, -2) + x * np.eye(x.shape[-1], dtype=x.real.dtype)
 
 
 def product(reflectors: np.ndarray, scales: np.ndarray) -> np.ndarray:
@@ -245,6 +254,65 @@ def holds_solution(given: list[np.ndarray], found: list[np.ndarray]) -> None:
     assert not found[4].any()
 
 
+def rebuilt(factors: np.ndarray, pivots: np.ndarray, lower: bool, whole: Any) -> np.ndarray:
+    """Returns P_1 L_1 P_2 L_2 ... D ... L_2^T P_2^T L_1^T P_1^T; `whole` is `symmetric` or `hermitian`."""
+    n = len(pivots)
+    if not lower:  # rows and columns in reverse order
+        turned = (np.sign(pivots) * (n + 1 - abs(pivots)))[::-1]
+        return rebuilt(factors[::-1, ::-1], turned, True, whole)[::-1, ::-1]
+    left, middle, k = np.eye(n, dtype=factors.dtype), np.zeros_like(factors), 0
+    while k < n:
+        end = k + (1 if pivots[k] > 0 else 2)
+        assert pivots[k] == pivots[end - 1]
+        order, step = np.arange(n), np.eye(n, dtype=factors.dtype)
+        order[[end - 1, abs(pivots[k]) - 1]] = order[[abs(pivots[k]) - 1, end - 1]]
+        step[end:, k:end] = factors[end:, k:end]
+        left = left @ np.eye(n, dtype=factors.dtype)[order] @ step
+        middle[k:end, k:end] = whole(factors[k:end, k:end], True)
+        k = end
+    right = left.T if whole is symmetric else adjoint(left)
+    return left @ middle @ right
+
+
+def indefinite(dtype: Any) -> tuple[np.ndarray, ...]:
+    """Returns a batch of matrices; the second one needs blocks of two rows."""
+    a = numbers(2, 5, 5, dtype=dtype)
+    a[1, range(5), range(5)] = 0
+    return (a,)
+
+
+def holds_ldl(lower: bool, whole: Any) -> Holds:
+    def holds(given: list[np.ndarray], found: list[np.ndarray]) -> None:
+        factors, pivots, info = found
+        close(np.stack([rebuilt(*x, lower, whole) for x in zip(factors, pivots, strict=True)]), whole(given[0], lower))
+        other = np.triu if lower else np.tril
+        np.testing.assert_array_equal(other(factors, 1 if lower else -1), other(given[0], 1 if lower else -1))
+        assert (pivots[1] < 0).any()
+        assert not info.any()
+
+    return holds
+
+
+def factored(lower: bool, routine: str) -> Make:
+    """Returns factors by SciPy, their pivots, and what to solve for."""
+
+    def make(dtype: Any) -> tuple[np.ndarray, ...]:
+        (factor,) = get_lapack_funcs((routine,), dtype=dtype)
+        factors, pivots, _ = zip(*(factor(a, lower=lower) for a in indefinite(dtype)[0]), strict=True)
+        return np.stack(factors), np.stack(pivots).astype(np.int32), numbers(2, 5, 3, dtype=dtype, seed=1)
+
+    return make
+
+
+def holds_ldl_solution(lower: bool, whole: Any) -> Holds:
+    def holds(given: list[np.ndarray], found: list[np.ndarray]) -> None:
+        factors, pivots, b = given
+        a = np.stack([rebuilt(*x, lower, whole) for x in zip(factors, pivots, strict=True)])
+        close(a @ found[0], b)
+
+    return holds
+
+
 def matrices(*shape: int) -> Make:
     return lambda dtype: (numbers(*shape, dtype=dtype),)
 
@@ -294,4 +362,23 @@ CASES = {
     "sytrd": Case("sytrd", matrices(2, 5, 5), holds_tridiagonal(True), {"uplo": L}),
     "sytrd, upper": Case("sytrd", matrices(2, 5, 5), holds_tridiagonal(False), {"uplo": U}),
     "gtsv": Case("gtsv", diagonals, holds_solution),
+    **{
+        f"{prefix}trf, {chr(uplo)}": Case(
+            f"{prefix}trf", indefinite, holds_ldl(uplo == L, whole), {"uplo": uplo}, dtypes
+        )
+        for prefix, whole, dtypes in (("sy", symmetric, DTYPES), ("he", hermitian, COMPLEX))
+        for uplo in (L, U)
+    },
+    **{
+        f"{prefix}trs, {chr(uplo)}": Case(
+            f"{prefix}trs",
+            factored(uplo == L, f"{prefix}trf"),
+            holds_ldl_solution(uplo == L, whole),
+            {"uplo": uplo},
+            dtypes,
+        )
+        for prefix, whole, dtypes in (("sy", symmetric, DTYPES), ("he", hermitian, COMPLEX))
+        for uplo in (L, U)
+    },
 }
+CALLS = [(name, dtype) for name, case in CASES.items() for dtype in case.dtypes]

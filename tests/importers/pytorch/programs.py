@@ -37,11 +37,25 @@ class Small(nn.Module):
         return {"y": y * self.scale + self.offset, "rest": [z + shift, pair[0] * times, None], "row": self.row + 0}
 
 
+@torch.library.custom_op("trivium_tests::foreign", mutates_args=())
+def foreign(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@torch.library.custom_op("trivium_tests::foreign_pair", mutates_args=())
+def foreign_pair(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x * 2, x + 1
+
+
+foreign.register_fake(torch.empty_like)
+foreign_pair.register_fake(lambda x: (torch.empty_like(x), torch.empty_like(x)))
+
+
 class Refused(nn.Module):
     """A model with an op that has no rule."""
 
     def forward(self, x):
-        return torch.linalg.ldl_factor_ex(x)[0]
+        return foreign(x)
 
 
 ARGUMENTS = (torch.arange(12.0).reshape(4, 3) - 5, [torch.ones(2), torch.zeros(1)])

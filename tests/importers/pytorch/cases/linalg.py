@@ -5,6 +5,10 @@ import torch
 from tests.importers.pytorch.cases import case, f, v
 
 SQUARE, POSITIVE = f(2, 4, 4), (lambda x: x @ x.mT + torch.eye(4))(f(2, 4, 4))
+SYMMETRIC = (lambda x: x + x.mT)(f(2, 4, 4)) * (1 - torch.eye(4))
+HERMITIAN = torch.linalg.ldl_factor(
+    (lambda x: x + x.mH)(f(2, 4, 4, dtype=torch.complex128)) * (1 - torch.eye(4)), hermitian=True
+)
 INDEFINITE = torch.diag(v(1.0, 2.0, -3.0, 4.0))
 FACTORS, PIVOTS, _ = torch.linalg.lu_factor_ex(f(2, 5, 3))
 REFLECTORS, SCALES = torch.geqrf(f(2, 5, 3))
@@ -15,6 +19,12 @@ CASES = [
     case("linalg_cholesky_ex.default", f(0, 3, 3)),
     case("linalg_lu_factor_ex.default", f(2, 5, 3)),
     case("linalg_lu_factor_ex.default", f(3, 5, dtype=torch.complex64)),
+    case("linalg_ldl_factor_ex.default", SYMMETRIC),
+    case("linalg_ldl_factor_ex.default", SYMMETRIC.to(torch.complex128), hermitian=True),
+    case("linalg_ldl_factor_ex.default", f(0, 3, 3)),
+    case("linalg_ldl_solve.default", *torch.linalg.ldl_factor(SYMMETRIC), f(2, 4, 3), tolerance=1e-4),
+    case("linalg_ldl_solve.default", *HERMITIAN, f(2, 4, 3, dtype=torch.complex128), hermitian=True),
+    case("linalg_ldl_solve.default", *HERMITIAN, f(4, 3, dtype=torch.complex128)),
     case("lu_unpack.default", FACTORS, PIVOTS),
     case("lu_unpack.default", FACTORS, PIVOTS, True, False),
     case("linalg_solve_triangular.default", SQUARE.triu() + torch.eye(4), f(4, 2), upper=True),
