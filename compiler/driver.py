@@ -78,7 +78,9 @@ def _compile_dynamic(module: Module, backend: Backend[E], options: CompileOption
     from trivium.compiler.pipeline import inline
 
     module.verify()
-    return _load_dynamic(inline(module), backend, options)
+    inlined = inline(module)
+    # Perhaps nothing used the dynamic values.
+    return (_load_dynamic if is_dynamic(inlined) else _compile_static)(inlined, backend, options)
 
 
 def _load_dynamic(inlined: Module, backend: Backend[E], options: CompileOptions) -> E:

@@ -50,8 +50,8 @@ PIPELINE = (
 
 
 def inline(module: Module) -> Module:
-    """Returns a copy of `module` without calls and with constants folded."""
-    return run_passes(module.clone(), (Inline(), FoldConstants()))
+    """Returns a copy of `module` without calls and unused ops, and with constants folded."""
+    return run_passes(module.clone(), (Inline(), FoldConstants(), DeadCode()))
 
 
 def specialize(module: Module, shapes: Sequence[Shape | None], values: Mapping[int, np.ndarray]) -> Module:

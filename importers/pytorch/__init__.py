@@ -32,16 +32,8 @@ from trivium.importers.pytorch import (
 )
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.cutting import is_cut, refused_nodes, split
-from trivium.importers.pytorch.program import (
-    ImportedGraph,
-    InputIndex,
-    ResultIndex,
-    SizeIndex,
-    ViewIndex,
-    import_file,
-    import_graph,
-    import_module,
-)
+from trivium.importers.pytorch.outputs import ImportedGraph, InputIndex, ResultIndex, SizeIndex, ViewIndex
+from trivium.importers.pytorch.program import import_file, import_graph, import_module
 
 FAMILIES = (
     *(activation, attention, comparison, control, convolution, creation, ctc, elementwise, flexible_attention),

@@ -3,15 +3,29 @@ and views if gradients are required; without gradients it leaves views among com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
+import sympy
 import torch
 from torch import fx
 
 from trivium.importers.pytorch.context import Meta
-from trivium.importers.pytorch.symbols import has_symbols
+from trivium.importers.pytorch.symbols import has_symbols, symbolic
+
+Numbers = Mapping[sympy.Basic, int]
+"""What sizes and places that follow from elements of tensors are in one run."""
+
+NONE: Numbers = {}
+
+
+class Layout(NamedTuple):
+    """How a tensor lies in memory, in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
 
 
 @dataclass(frozen=True)
@@ -23,15 +37,21 @@ class View:
     meta: torch.Tensor
     base_meta: torch.Tensor
 
-    def of(self, base: torch.Tensor) -> torch.Tensor:
+    def open(self) -> Iterator[sympy.Basic]:
+        """Returns what follows from elements of tensors in the descriptions of both."""
+        for meta in (self.meta, self.base_meta):
+            found = map(symbolic, (*meta.shape, *meta.stride(), meta.storage_offset()))
+            yield from (x for x in found if x is not None)
+
+    def of(self, base: torch.Tensor, numbers: Numbers = NONE) -> torch.Tensor:
         """Returns the view of a tensor that lies in memory as `base_meta` does; the tensor itself if the base is the
         output."""
         meta = self.meta
         if meta is self.base_meta:
             return base
-        moved = base.storage_offset() * base.itemsize - int(self.base_meta.storage_offset()) * self.base_meta.itemsize
-        offset = int(meta.storage_offset()) + int(moved) // int(meta.itemsize)
-        shape, strides = tuple(map(int, meta.shape)), tuple(map(int, meta.stride()))
+        (shape, strides, offset), given = layout_at(meta, numbers), layout_at(self.base_meta, numbers)
+        moved = base.storage_offset() * base.itemsize - given.offset * self.base_meta.itemsize
+        offset += int(moved) // int(meta.itemsize)
         if base.is_complex() and not meta.is_complex():
             base = torch.view_as_real(base)
         if meta.dtype == base.dtype:
@@ -41,6 +61,16 @@ class View:
         if meta.is_conj() != self.base_meta.is_conj():
             view = view.conj()
         return torch.ops.aten._neg_view.default(view) if meta.is_neg() != self.base_meta.is_neg() else view
+
+
+def layout_at(meta: torch.Tensor, numbers: Numbers) -> Layout:
+    """Returns how a tensor with this description lies in memory."""
+
+    def number(given: int | torch.SymInt) -> int:
+        expression = symbolic(given)
+        return int(given) if expression is None else numbers[expression]
+
+    return Layout(tuple(map(number, meta.shape)), tuple(map(number, meta.stride())), number(meta.storage_offset()))
 
 
 def views_among(

@@ -80,14 +80,23 @@ class Context(DynamicEmitter, context.Context[fx.GraphModule, Operand]):
         self.used = (True,) * len(self.results)
 
     @property
+    def meta(self) -> torch.Tensor:
+        """PyTorch's description of the node's only (or first) result."""
+        return self._of_tensor(self.described[0])
+
+    @property
     def shape(self) -> tuple[Extent, ...]:
         """The shape of the node's only (or first) result."""
         return self.shape_of(self.described[0])
 
     def shape_of(self, meta: Meta) -> tuple[Extent, ...]:
         """Returns the shape of a tensor that PyTorch describes."""
-        assert isinstance(meta, torch.Tensor), f"{self.op} has no tensor result"
+        meta = self._of_tensor(meta)
         return tuple(self.symbols.extent(self, extent) for extent in meta.shape)
+
+    def _of_tensor(self, meta: Meta) -> torch.Tensor:
+        assert isinstance(meta, torch.Tensor), f"{self.op} has no tensor result"
+        return meta
 
     def within(self, block: Block) -> Self:
         inner = super().within(block)

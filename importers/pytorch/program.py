@@ -6,9 +6,9 @@ import warnings
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import cast
 
 import torch
 from torch import fx
@@ -21,14 +21,15 @@ from torch.fx.node import Argument, Target
 from torch.utils import _pytree as pytree
 
 from trivium.importers.common import require_regular, role
-from trivium.importers.dynamic import Size
-from trivium.importers.pytorch.aliases import View, inputs_among, views_among
+from trivium.importers.dynamic import Extent, Size
+from trivium.importers.pytorch.aliases import inputs_among, views_among
 from trivium.importers.pytorch.archive import read_contents
 from trivium.importers.pytorch.bounds import Bounds, Shape
 from trivium.importers.pytorch.capture import describing
 from trivium.importers.pytorch.context import Context, Meta, Number, Operand, Randomness
 from trivium.importers.pytorch.decompositions import export_decompositions
 from trivium.importers.pytorch.graph import convert_graph, location_of, outputs_of, require_rules, target_name
+from trivium.importers.pytorch.outputs import ImportedGraph, InputIndex, OpenNumbers, ResultIndex, SizeIndex
 from trivium.importers.pytorch.serialized import exported_program
 from trivium.importers.pytorch.symbols import Symbols, has_symbols
 from trivium.ir.attributes import Dictionary
@@ -251,53 +252,6 @@ def _paths(spec: pytree.TreeSpec) -> list[str]:
     return [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(tree)[0]]
 
 
-@dataclass(frozen=True)
-class ImportedGraph:
-    """A module made from one graph, and the mapping from the graph's inputs and outputs to it."""
-
-    module: Module
-    arguments: tuple[int, ...]
-    """The inputs of the graph that the function takes, in its order."""
-    outputs: tuple[ResultIndex | SizeIndex | ViewIndex | Operand, ...]
-    """For each output of the graph: a `ResultIndex`, a `SizeIndex`, a `ViewIndex`, or the output itself (a number,
-    `None`)."""
-    metas: tuple[Meta, ...]
-    """For each output of the graph, PyTorch's description: a fake tensor, with its strides, or a number."""
-    draws: bool
-    """Whether the function takes, as its last argument, and returns, as its last result, the state of the generator."""
-    checks: Mapping[int, Callable[[torch.Tensor], None]]
-    """Results after the graph's own, by index, with what raises PyTorch's error if one tells of a failure."""
-
-
-@dataclass(frozen=True)
-class SizeIndex:
-    """An output that is a size which the program computes: the result at an index, as a number."""
-
-    index: int
-
-
-@dataclass(frozen=True)
-class ResultIndex:
-    """The index of a result of a function."""
-
-    index: int
-
-
-@dataclass(frozen=True)
-class InputIndex:
-    """The index of an input of a graph."""
-
-    index: int
-
-
-@dataclass(frozen=True)
-class ViewIndex:
-    """A view of a result or of an input."""
-
-    base: ResultIndex | InputIndex
-    view: View
-
-
 def import_graph(
     module: fx.GraphModule,
     inputs: Sequence[Constant],
@@ -323,31 +277,26 @@ def import_graph(
     views = views_among(module.graph, outputs, lambda node: _meta(node, metas), is_visible)
     passed = inputs_among(module.graph, outputs, lambda node: _meta(node, metas), kept)
     views |= {index: view for index, view in passed.items() if not is_visible(index)}
-    for view in views.values():
-        if has_symbols(view.meta) or has_symbols(view.base_meta):
-            _refuse_views(view.base)
+    numbers = OpenNumbers(views.values())
     bases = list(dict.fromkeys(view.base for view in views.values() if view.base.op != "placeholder"))
     returned = [None if index in views else node for index, node in enumerate(outputs)] + bases
-    built = build_module(module, constants, roles, None, metas, returned, True, checks_values=checks_values)
+    built = build_module(
+        *(module, constants, roles, None, metas, returned, True),
+        checks_values=checks_values,
+        further=numbers.evaluate,
+    )
     places: dict[fx.Node, ResultIndex | InputIndex] = {
         base: output
-        for base, output in zip(bases, built.outputs[len(outputs) :], strict=True)
+        for base, output in zip(bases, built.outputs[len(outputs) : len(returned)], strict=True)
         if isinstance(output, ResultIndex)
     }
+    found = built.outputs[len(returned) :]
     places.update((node, InputIndex(index)) for index, node in enumerate(placeholders))
     described = [
-        ViewIndex(places[views[index].base], views[index]) if index in views else output
+        numbers.described(places[views[index].base], views[index], found) if index in views else output
         for index, output in enumerate(built.outputs[: len(outputs)])
     ]
     return replace(built, outputs=tuple(described))
-
-
-def _refuse_views(base: fx.Node) -> NoReturn:
-    """Rejects a node whose result is the memory of several outputs before its shape is known."""
-    reason = "outputs are views of its result, whose shape follows from elements of tensors"
-    where = location_of(base).describe()
-    found = [Unsupported(target_name(base), reason=reason)]
-    raise UnsupportedOpError("1 op is not supported:", found, inside=base.format_node(), source=where)
 
 
 def build_module(
@@ -361,10 +310,11 @@ def build_module(
     bounds: Bounds | None = None,
     symbols: Symbols | None = None,
     checks_values: bool = False,
+    further: Callable[[Context], list[Extent]] = lambda emit: [],
 ) -> ImportedGraph:
     """Returns a module whose `main` is a graph. Placeholders with a role are its arguments, all others `constants`.
-    `metas` replaces the nodes' own `meta["val"]`, `outputs` the results of the graph. If it is `checked`, further
-    results tell of failures."""
+    `metas` replaces the nodes' own `meta["val"]`, `outputs` the results of the graph; after them, there are `further`
+    numbers. If it is `checked`, more results tell of failures."""
     graph = module.graph
     block = Block()
     emit = Context(block)
@@ -382,7 +332,7 @@ def build_module(
             values[node] = emit.constant(constant, node.name) if is_tensor else constant
     if bounds is not None:
         bounds.declare(emit, {node: value for node, value in values.items() if isinstance(value, Value)})
-    returned = convert_graph(module, emit, values, metas, outputs)
+    returned = [*convert_graph(module, emit, values, metas, outputs), *further(emit)]
     sizes = {index for index, value in enumerate(returned) if isinstance(value, Size)}
     returned = [value.value if isinstance(value, Size) else value for value in returned]
     results = [value for value in returned if isinstance(value, Value)]

@@ -8,7 +8,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from trivium.importers.dynamic import Extent, clamped, smaller
+from trivium.importers.dynamic import Extent, chosen, clamped, is_sized, larger, scalar_of, smaller
+from trivium.importers.pytorch.checking import check_indices
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -167,28 +168,42 @@ def slice_(
     if isinstance(extent, int) and isinstance(start, int | None) and isinstance(end, int | None):
         first, last, _ = slice(start, end).indices(extent)
         return ctx.slice(x, d, first, max(first, last), step)
-    first = clamped(ctx, _from_front(start or 0, extent), 0, extent)
+    first = clamped(ctx, _from_front(ctx, start or 0, extent), 0, extent)
+    _bind_place(ctx, x, d, first)
+    if ctx.symbols.is_unknown(ctx.meta.shape[d]):
+        limit = extent if end is None else clamped(ctx, _from_front(ctx, end, extent), 0, extent)
+        return ctx.slice(x, d, first, larger(ctx, first, limit), step)
     return ctx.slice(x, d, first, smaller(ctx, first + ctx.shape[d] * step, extent), step)
 
 
-def _from_front(index: Extent, extent: Extent) -> Extent:
+def _from_front(ctx: Context, index: Extent, extent: Extent) -> Extent:
     """Returns an index that counts from the end, if it is negative, as one that counts from the front."""
-    return extent + index if isinstance(index, int) and index < 0 else index
+    return index if is_sized(index) else chosen(ctx, "LT", index, 0, index + extent, index)
+
+
+def _bind_place(ctx: Context, x: Value, dimension: int, first: Extent) -> None:
+    """States where in memory a part of `x` begins, if elements of tensors decide that."""
+    if (meta := ctx.metas.get(x)) is not None:
+        before, stride = (ctx.symbols.extent(ctx, given) for given in (meta.storage_offset(), meta.stride(dimension)))
+        ctx.symbols.state(ctx.meta.storage_offset(), before + first * stride)
 
 
 @rule("aten.select.int", "aten.select_copy.int")
 def select(ctx: Context, x: Value, dim: int, index: Extent) -> Value:
     """select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)"""
     d = dim % x.type.rank
-    index = _from_front(index, ctx.extent(x, d))
-    return ctx.squeeze(ctx.window(x, d, index, 1), [d])
+    extent = ctx.extent(x, d)
+    check_indices(ctx, scalar_of(ctx, index), extent, d, IndexError, wraps=True)
+    first = _from_front(ctx, index, extent)
+    _bind_place(ctx, x, d, first)
+    return ctx.squeeze(ctx.window(x, d, first, 1), [d])
 
 
 @rule("aten.narrow.default")
 def narrow(ctx: Context, x: Value, dim: int, start: Extent, length: Extent) -> Value:
     """narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)"""
     d = dim % x.type.rank
-    start = _from_front(start, ctx.extent(x, d))
+    start = _from_front(ctx, start, ctx.extent(x, d))
     return ctx.window(x, d, start, length)
 
 

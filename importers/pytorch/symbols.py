@@ -82,6 +82,17 @@ class Symbols:
         number = self.known(given)
         return self.evaluate(emit, symbolic(given)) if number is None else number
 
+    def is_unknown(self, given: int | torch.SymInt) -> bool:
+        """Whether a size follows from elements of tensors in a way that PyTorch does not state."""
+        expression = symbolic(given)
+        return isinstance(expression, sympy.Symbol) and expression not in self.values
+
+    def state(self, given: int | torch.SymInt, extent: Extent) -> None:
+        """Lets a size that is unknown stand for an extent."""
+        expression = symbolic(given)
+        if expression is not None and self.is_unknown(given):
+            self.values[expression] = extent
+
     def bind(self, emit: DynamicEmitter, result: object, meta: object) -> None:
         """Lets symbols that first appear in the description of a result stand for its extents, or for itself: elements
         of tensors decide them."""

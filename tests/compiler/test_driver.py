@@ -101,6 +101,17 @@ def test_what_becomes_static_by_itself_is_compiled_at_once() -> None:
     assert program.outputs[0].shape == (3,)
 
 
+def test_dynamic_values_that_nothing_uses_are_left_out() -> None:
+    module = parse("""func.func @main(%n: tensor<1xi64>, %x: tensor<f32>) -> tensor<f32> {
+      %0 = stablehlo.dynamic_broadcast_in_dim %x, %n, dims = [] : (tensor<f32>, tensor<1xi64>) -> tensor<?xf32>
+      %1 = stablehlo.add %x, %x : tensor<f32>
+      return %1 : tensor<f32>
+    }""")
+    program = compile(module, Recorder(), CompileOptions()).program
+    assert program is not None
+    assert [type(step) for step in program.steps] == [Launch]
+
+
 def test_wrong_modules_are_refused_before_anything_else() -> None:
     backend = Recorder()
     with pytest.raises(CompileError, match="@main has no body, only a declaration"):

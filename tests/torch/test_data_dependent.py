@@ -31,6 +31,9 @@ def put(x: Tensor) -> Tensor:
 FUNCTIONS: dict[str, Callable[[Tensor], object]] = {
     "nonzero": lambda x: torch.nonzero(x > 0),
     "nonzero of a number": lambda x: torch.nonzero(x[0, 0] > 0),
+    "where": lambda x: torch.where(x > 0),
+    "parts of nonzero": lambda x: (lambda y: (y[:, 1], y.t(), y[:, :1] * 2))(torch.nonzero(x > 0)),
+    "parts of elements": lambda x: (lambda y: (y, y.unsqueeze(0), y.sum()))(x[x > 0]),
     "argwhere": lambda x: torch.argwhere(x > 0) + 1,
     "elements": lambda x: x[x > 0] * 2,
     "sum of elements": lambda x: x[x > 0].sum(),
@@ -61,6 +64,47 @@ def test_shapes_that_follow_from_elements(name: str) -> None:
         torch.testing.assert_close(compiled(x), function(x), equal_nan=True)
 
 
+PLACED: dict[str, Callable[[Tensor, Tensor], object]] = {
+    "row": lambda x, i: x[i.item()] * 2,
+    "view of a row": lambda x, i: x[i.item()],
+    "rows from one on": lambda x, i: x[i.item() :: 2] * 2,
+    "view of rows": lambda x, i: x[: i.item()],
+    "rows between two": lambda x, i: x[i.item() : i.item() + 2].sum(),
+    "view and sum": lambda x, i: (x[i.item() :], x[i.item() :].sum()),
+    "parts": lambda x, i: [part + 1 for part in torch.tensor_split(x, torch.stack([i, i + 1]))],
+    "views of parts": lambda x, i: torch.tensor_split(x[1:], torch.stack([i, i + 1]), 1),
+}
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_places_that_follow_from_elements(name: str) -> None:
+    """Negative ones count from the end; slices take those outside, too."""
+    function, x = PLACED[name], torch.randn(5, 3)
+    compiled = torch.compile(function, backend="trivium", fullgraph=True, options={"fallback": False})
+    for place in (2, -1, -4, 0) if "row" in name.split() else (2, -1, -4, 0, 7, -9):
+        torch.testing.assert_close(compiled(x, torch.tensor(place)), function(x, torch.tensor(place)))
+
+
+def test_rows_that_do_not_exist() -> None:
+    program = torch.compile(lambda i: torch.ones(6)[(i * 1).item()] * 2, backend="trivium", options={"checks": True})
+    assert program(torch.tensor(-6)) == 2
+    for place in (6, -7):
+        with pytest.raises(IndexError, match=f"index {place} is out of bounds for dimension 0 with size 6"):
+            program(torch.tensor(place))
+
+
+def test_views_of_a_result_whose_shape_follows_from_elements_share_its_memory() -> None:
+    def places(x: Tensor) -> tuple[Tensor, ...]:
+        return torch.where(x > 0)
+
+    compiled = torch.compile(places, backend="trivium", fullgraph=True, options={"fallback": False})
+    for x in (torch.randn(5, 3), torch.ones(5, 3)):
+        found, wanted = compiled(x), places(x)
+        assert [y.stride() for y in found] == [y.stride() for y in wanted]
+        assert [y.storage_offset() for y in found] == [y.storage_offset() for y in wanted]
+        assert len({y.untyped_storage().data_ptr() for y in found}) == 1
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -77,11 +121,3 @@ def test_gradients(function: Callable[[Tensor], Tensor]) -> None:
         theirs = ours.detach().clone().requires_grad_()
         (found,), (wanted,) = (torch.autograd.grad(f(x), x) for f, x in ((compiled, ours), (function, theirs)))
         torch.testing.assert_close(found, wanted)
-
-
-def test_views_of_a_result_whose_shape_follows_from_elements(caplog: pytest.LogCaptureFixture) -> None:
-    """They share memory, so PyTorch makes them."""
-    compiled = torch.compile(lambda x: torch.where(x > 0), backend="trivium")
-    x = torch.randn(5, 3)
-    torch.testing.assert_close(compiled(x), torch.where(x > 0))
-    assert "views of its result, whose shape follows from elements" in caplog.text

@@ -12,8 +12,10 @@ from torch._C._dynamo.guards import _empty_strided_cpu  # pyright: ignore[report
 from torch._prims_common import make_contiguous_strides_for
 
 from trivium.backends.parts import PartedExecutable
+from trivium.backends.specializing import SpecializingExecutable
 from trivium.executable import Executable
 from trivium.importers.pytorch import ImportedGraph, InputIndex, ResultIndex, SizeIndex, ViewIndex
+from trivium.importers.pytorch.aliases import NONE, Numbers, layout_at
 from trivium.importers.pytorch.context import Meta, Operand
 from trivium.importers.pytorch.symbols import has_symbols
 from trivium.importers.pytorch.types import DTYPES, resolved, to_array, to_tensor
@@ -44,16 +46,19 @@ class Variant:
         self.loaded = executable.loaded
         self.execute_at = executable.loaded.execute_at
         kinds = [entry.type for entry in executable.signature.results]
-        parted = isinstance(executable.loaded, PartedExecutable) or not all(kind.is_static for kind in kinds)
-        shapes = [] if parted else [kind.static_shape for kind in kinds]
-        dtypes = [] if parted else [DTYPES[kind.element_type] for kind in kinds]
+        is_dynamic = isinstance(executable.loaded, PartedExecutable | SpecializingExecutable)
+        is_dynamic |= not all(kind.is_static for kind in kinds)
+        shapes = [] if is_dynamic else [kind.static_shape for kind in kinds]
+        dtypes = [] if is_dynamic else [DTYPES[kind.element_type] for kind in kinds]
         made = list(zip(shapes, map(make_contiguous_strides_for, shapes), dtypes, strict=True))
-        self.results = None if parted else made
+        self.results = None if is_dynamic else made
         views = [output for output in imported.outputs if isinstance(output, ViewIndex)]
         bases = {
             view.base.index: layout_of(view.view.base_meta) for view in views if isinstance(view.base, ResultIndex)
         }
         self.layouts = {index: strides for index, strides in {**layouts, **bases}.items() if strides is not None}
+        results = [x for x in views if isinstance(x.base, ResultIndex)]
+        self.open = {x.base.index: x for x in results if has_symbols(x.view.base_meta)}
         self.seen = {view.base.index for view in views if isinstance(view.base, InputIndex)}
         self.outputs = imported.outputs
         numbers = [output.index if isinstance(output, ResultIndex) else -1 for output in self.outputs]
@@ -75,6 +80,9 @@ class Variant:
             verify(made[index])
         for index, strides in self.layouts.items():
             made[index] = _laid_out(made[index], strides)
+        for index, output in self.open.items():
+            layout = layout_at(output.view.base_meta, _numbers(output, made))
+            made[index] = _laid_out(made[index], layout.strides)
         return [self._output(output, made, seen) for output in self.outputs]
 
     def _executed(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -90,10 +98,16 @@ class Variant:
         if isinstance(output, ViewIndex):
             place, view = output.base, output.view
             base = seen[place.index] if isinstance(place, InputIndex) else made[place.index]
-            return view.of(base.detach() if self.detaches and view.meta is not view.base_meta else base)
+            base = base.detach() if self.detaches and view.meta is not view.base_meta else base
+            return view.of(base, _numbers(output, made) if output.numbers else NONE)
         if isinstance(output, SizeIndex):
             return int(made[output.index])
         return made[output.index] if isinstance(output, ResultIndex) else output
+
+
+def _numbers(output: ViewIndex, made: Sequence[torch.Tensor]) -> Numbers:
+    """Returns the sizes and places that the program has computed for a view."""
+    return {x: int(made[at.index]) if isinstance(at, SizeIndex) else at for x, at in output.numbers.items()}
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
