@@ -364,34 +364,42 @@ def to_bool(ctx: Context, input: Value) -> Value:
 @rule("TanhGrad")
 def tanh_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """TanhGrad(y, dy) -> z"""
-    return ctx.times(dy, ctx.minus(ctx.constant_like(y, 1), square(ctx, y)))
+    return ctx.times(_shaped_as(ctx, dy, y), ctx.minus(ctx.constant_like(y, 1), square(ctx, y)))
 
 
 @rule("SigmoidGrad")
 def sigmoid_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """SigmoidGrad(y, dy) -> z"""
-    return ctx.times(dy, ctx.times(y, ctx.minus(ctx.constant_like(y, 1), y)))
+    return ctx.times(_shaped_as(ctx, dy, y), ctx.times(y, ctx.minus(ctx.constant_like(y, 1), y)))
 
 
 @rule("SqrtGrad")
 def sqrt_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """SqrtGrad(y, dy) -> z"""
-    y = _conjugate(ctx, y)
+    y, dy = _conjugate(ctx, y), _shaped_as(ctx, dy, y)
     return _no_gradient_if_zero(ctx, dy, ctx.over(ctx.scaled(dy, 0.5), y))
 
 
 @rule("RsqrtGrad")
 def rsqrt_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """RsqrtGrad(y, dy) -> z"""
-    y = _conjugate(ctx, y)
+    y, dy = _conjugate(ctx, y), _shaped_as(ctx, dy, y)
     return _no_gradient_if_zero(ctx, dy, ctx.times(ctx.scaled(dy, -0.5), ctx.times(square(ctx, y), y)))
 
 
 @rule("ReciprocalGrad")
 def reciprocal_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """ReciprocalGrad(y, dy) -> z"""
-    y = _conjugate(ctx, y)
+    y, dy = _conjugate(ctx, y), _shaped_as(ctx, dy, y)
     return _no_gradient_if_zero(ctx, dy, ctx.times(ctx.add(ops.Negate(dy)), square(ctx, y)))
+
+
+def _shaped_as(ctx: Context, dy: Value, y: Value) -> Value:
+    """Returns an incoming gradient in the shape of the op's result: TensorFlow's kernels take any with as many
+    elements."""
+    if dy.type.size != y.type.size:
+        ctx.unsupported("dy", f"{dy.type.size} elements", f"as many as y, {y.type.size}")
+    return ctx.reshape(dy, y.type.static_shape)
 
 
 def _conjugate(ctx: Context, x: Value) -> Value:

@@ -297,9 +297,34 @@ def segment_mean(ctx: Context, data: Value, segment_ids: Known) -> Value:
     return ctx.over(total, ctx.elements(counts, data.type.element_type))
 
 
-@rule("Bincount", "DenseBincount")
-def bincount(ctx: Context, input: Value, size: Known, weights: Value, *rest: Value) -> Value:
-    """DenseBincount(input, size, weights; binary_output=false) -> output"""
-    kind = ctx.element_type
-    values = ctx.full(input.type.shape, 1, kind) if not weights.type.size else weights
-    return segments(ctx, ops.Add, values, input, int(size))
+@rule("Bincount")
+def bincount(ctx: Context, arr: Value, size: Known, weights: Value) -> Value:
+    """Bincount(arr, size, weights) -> bins"""
+    return ctx.squeeze(_bins(ctx, ctx.reshape(arr, (1, arr.type.size)), int(size), weights), [0])
+
+
+@rule("DenseBincount")
+def dense_bincount(ctx: Context, input: Value, size: Known, weights: Value, *, binary_output: bool) -> Value:
+    """DenseBincount(input, size, weights; binary_output=false) -> output: of each row, if `input` has several"""
+    rows = input if input.type.rank == 2 else ctx.reshape(input, (1, input.type.size))
+    nothing = ctx.full((0,), 0, ctx.element_type)
+    found = _bins(ctx, rows, int(size), nothing if binary_output else weights)
+    found = ctx.reshape(found, (*input.type.static_shape[:-1], int(size)))
+    if not binary_output:
+        return found
+    return ctx.convert(ctx.compare("GT", found, ctx.constant_like(found, 0)), ctx.element_type)
+
+
+def _bins(ctx: Context, rows: Value, size: int, weights: Value) -> Value:
+    """Returns how often each number from 0 to below `size` is in each row, or the sum of its weights, if there are
+    any."""
+    count, width = rows.type.static_shape
+    number = ctx.convert(rows, I64)
+    fits = ctx.binary(
+        ops.And, ctx.compare("GE", number, ctx.scalar(0, I64)), ctx.compare("LT", number, ctx.scalar(size, I64))
+    )
+    place = ctx.plus(number, ctx.times(ctx.iota((count, width), 0), ctx.scalar(size, I64)))
+    ones = ctx.full((count, width), 1, ctx.element_type)
+    values = ctx.reshape(weights, (count, width)) if weights.type.size else ones
+    found = segments(ctx, ops.Add, values, ctx.select(fits, place, ctx.full_like(place, -1)), count * size)
+    return ctx.reshape(found, (count, size))

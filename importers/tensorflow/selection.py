@@ -211,15 +211,17 @@ def dynamic_stitch(ctx: Context, indices: list[Tensor], data: list[Value]) -> Op
     whole = ctx.concatenate(rows, 0)
     places = [x for x in known if x is not None]
     if len(places) == len(known) or not whole.type.shape[0]:
-        return ctx.take(whole, ctx.elements(_sources(places)))
+        sources = _sources(places)
+        rows = ctx.take(whole, ctx.elements(np.maximum(sources, 0)))
+        return rows if (sources >= 0).all() else _zero_where_missing(ctx, rows, ctx.elements(sources))
     listed = [ctx.reshape(ctx.convert(ctx.value(x), I64), (size,)) for x, size in zip(indices, sizes, strict=True)]
     return _stitched(ctx, ctx.concatenate(listed, 0), whole)
 
 
 def _sources(places: Sequence[np.ndarray]) -> np.ndarray:
-    """Returns which row of the whole each row of the result is; the last one that names it counts."""
+    """Returns which row of the whole each row of the result is, or -1; the last one that names it counts."""
     at = np.concatenate([np.zeros(0, np.int32), *(x.ravel() for x in places)])
-    sources = np.zeros(int(at.max(initial=-1)) + 1, np.int32)
+    sources = np.full(int(at.max(initial=-1)) + 1, -1, np.int32)
     sources[at] = np.arange(len(at))
     return sources
 
@@ -234,7 +236,14 @@ def _stitched(ctx: Context, at: Value, whole: Value) -> Counted:
         ctx.compare("LT", least, ctx.scalar(0, I64)), ctx.scalar(-1, I64), ctx.plus(last, ctx.scalar(1, I64))
     )
     rows = ctx.take(whole, ctx.binary(ops.Maximum, sources, ctx.full_like(sources, 0)))
-    return Counted(ctx.op, rows, number, expected="indices from 0 on")
+    return Counted(ctx.op, _zero_where_missing(ctx, rows, sources), number, expected="indices from 0 on")
+
+
+def _zero_where_missing(ctx: Context, rows: Value, sources: Value) -> Value:
+    """Replaces the rows that no index names, which TensorFlow leaves as they are in its memory."""
+    named = ctx.compare("GE", sources, ctx.full_like(sources, 0))
+    named = ctx.broadcast_in_dim(named, rows.type.static_shape, [0])
+    return ctx.select(named, rows, ctx.full_like(rows, 0))
 
 
 # Ranges

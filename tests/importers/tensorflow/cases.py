@@ -28,6 +28,7 @@ X, Y, ROW = normal(3, 4), normal(3, 4), normal(4)
 P, Q = positive(3, 4), positive(3, 4)
 WHOLE, DIVISORS = ints(7, -7, 5, -3), ints(2, 2, -3, -2)
 B, C = np.array([True, False, True, False]), np.array([True, True, False, False])
+ROWS = np.stack([ints(1, 3, 3, 0), ints(2, 5, 1, 1)])
 IMAGE, PLANES = normal(2, 6, 7, 4), normal(2, 4, 6, 7)
 VOLUME = normal(1, 4, 5, 4, 2)
 
@@ -182,6 +183,12 @@ REDUCTIONS = [
     case("LowerBound", lambda x, y: tf.searchsorted(tf.sort(x), y), X, Y),
     case("UpperBound", lambda x, y: tf.searchsorted(tf.sort(x), y, "right"), X, Y),
     case("DenseBincount", lambda x: raw.DenseBincount(input=x, size=5, weights=tf.zeros([0])), ints(1, 3, 3, 0)),
+    *(
+        case("DenseBincount", lambda x, w, b=b: raw.DenseBincount(input=x, size=4, weights=w, binary_output=b), x, w)
+        for b in (False, True)
+        for x, w in ((ROWS, normal(2, 4)), (ROWS, np.zeros(0, np.float32)), (ROWS[0], normal(4)))
+    ),
+    case("Bincount", lambda x, w: raw.Bincount(arr=x, size=4, weights=w), ROWS, normal(2, 4)),
 ]
 CONTRACTIONS = [
     *(

@@ -30,6 +30,10 @@ GRADIENTS = [
         case(op, lambda y, dy, op=op: getattr(raw, op)(y=y, dy=dy), COMPLEX, COMPLEX[::-1])
         for op in ("TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad")
     ),
+    *(
+        case(op, lambda y, dy, op=op: getattr(raw, op)(y=y, dy=dy), normal(4), normal(2, 1, 2))
+        for op in ("TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad")
+    ),
     case(
         "Polygamma",
         lambda n, x: raw.Polygamma(a=n, x=x),
