@@ -1,12 +1,13 @@
 """The layers of Keras, in inference and in training, beside TensorFlow:
 `python -m tests.suites.tensorflow.layers --page docs/keras.md`. Layers draw their random numbers from seeds, so those
-of two runs are the same ones."""
+of two runs are the same ones. The results are in a file, from which the page is written; runs with `--only` or `--rest`
+add to it."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 import trivium.tensorflow
+from tests.suites.kept import load, store
+from tests.suites.runs import ROOT
 from tests.suites.tensorflow.checks import WRONG, Verdict, compared
 
 L = keras.layers
@@ -206,29 +209,50 @@ training, gradients of the weights are compared. What has no rule runs in Tensor
 """
 
 
-def rows(cases: Sequence[Case]) -> Iterator[str]:
-    """The rows of the table."""
+def outcome(case: Case) -> dict[str, Any]:
+    """The verdicts for inference and for training, with reasons, and the ops that ran in TensorFlow."""
+    found = [checked(case, training) for training in (False, True)]
+    return {
+        "kinds": [verdict.kind for verdict, _ in found],
+        "reasons": [verdict.reason for verdict, _ in found],
+        "outside": sorted({op for _, foreign in found for op in foreign}),
+    }
+
+
+def numbered(cases: Sequence[Case]) -> dict[str, Case]:
+    """Cases by name, and by name and number if a layer has several."""
+    found: dict[str, Case] = {}
     for case in cases:
-        verdicts, outside = [], set()
-        for training in (False, True):
-            verdict, foreign = checked(case, training)
-            verdicts.append(verdict.kind)
-            outside |= set(foreign)
-            if verdict.reason:
-                print(f"{case.name}, training={training}: {verdict.reason}", flush=True)
-        yield f"| {case.name} | {' | '.join(verdicts)} | {', '.join(f'`{x}`' for x in sorted(outside))} |"
+        count = sum(other.name == case.name for other in found.values())
+        found[f"{case.name} {count + 1}" if count else case.name] = case
+    return found
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """The page, in Markdown."""
+    rows = []
+    for key, case in numbered(CASES).items():
+        found = results.get(key, {"kinds": ["not run"] * 2, "outside": []})
+        rows.append(f"| {case.name} | {' | '.join(found['kinds'])} | {', '.join(f'`{x}`' for x in found['outside'])} |")
+    return OPENING.format(version=keras.__version__) + "\n".join(rows) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.suites.tensorflow.layers", description=__doc__)
+    parser.add_argument("--only", nargs="+", help="names of layers")
+    parser.add_argument("--rest", action="store_true", help="only layers that have no result yet")
+    parser.add_argument("--results", type=Path, default=ROOT / "out/tensorflow_suite/layers.json")
     parser.add_argument("--page", type=Path, help="write the page there")
     options = parser.parse_args()
-    found = []
-    for row in rows(CASES):
-        print(row, flush=True)
-        found.append(row)
+    results = load(options.results) if options.only or options.rest else {}
+    for key, case in numbered(CASES).items():
+        if (options.only and case.name not in options.only) or (options.rest and key in results):
+            continue
+        results[key] = outcome(case)
+        print(key, results[key], flush=True)
+        store(options.results, results)
     if options.page is not None:
-        options.page.write_text(OPENING.format(version=keras.__version__) + "\n".join(found) + "\n")
+        options.page.write_text(page(results))
 
 
 if __name__ == "__main__":
