@@ -154,17 +154,17 @@ def _power(emit: DynamicEmitter, base: Extent, exponent: Extent) -> Extent:
 
 
 def _quotient(emit: DynamicEmitter, a: Extent, b: Extent) -> Extent:
-    if isinstance(b, int):
+    """Returns a quotient rounded down. Numbers that follow from elements of tensors may be negative."""
+    if isinstance(b, int) and (isinstance(a, int) or b > 0):
         return a // b
     found = divided(emit, a, b)
-    if is_sized(a):
+    if is_sized(a) and is_sized(b):
         return found
-    # Rounded down; what a size is divided by is positive.
-    return chosen(emit, "LT", a - b * found, 0, found - 1, found)
+    return chosen(emit, "LT", (a - b * found) * b, 0, found - 1, found)
 
 
 def _remainder(emit: DynamicEmitter, a: Extent, b: Extent) -> Extent:
-    return a % b if isinstance(b, int) else a - b * _quotient(emit, a, b)
+    return a - b * _quotient(emit, a, b)
 
 
 def _folded(function: Callable[[DynamicEmitter, Extent, Extent], Extent]) -> Callable[..., Extent]:

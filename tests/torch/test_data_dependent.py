@@ -85,6 +85,26 @@ def test_places_that_follow_from_elements(name: str) -> None:
         torch.testing.assert_close(compiled(x, torch.tensor(place)), function(x, torch.tensor(place)))
 
 
+NUMBERS: dict[str, Callable[[int], int]] = {
+    "quotient": lambda n: 7 // n,
+    "negative quotient": lambda n: n // -3,
+    "remainder": lambda n: 7 % n,
+    "negative remainder": lambda n: n % -3,
+    "extremum": lambda n: min(n + 2, n * n),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_follow_from_elements(name: str) -> None:
+    def function(x: Tensor, n: Tensor) -> Tensor:
+        return x * NUMBERS[name]((n * 2).item())
+
+    x = torch.randn(3)
+    compiled = torch.compile(function, backend="trivium", fullgraph=True, options={"fallback": False})
+    for number in (2, -1, -2, 5, -7):
+        torch.testing.assert_close(compiled(x, torch.tensor(number)), function(x, torch.tensor(number)))
+
+
 def test_rows_that_do_not_exist() -> None:
     program = torch.compile(lambda i: torch.ones(6)[(i * 1).item()] * 2, backend="trivium", options={"checks": True})
     assert program(torch.tensor(-6)) == 2
