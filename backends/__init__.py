@@ -93,6 +93,15 @@ def _client(platform: str, number: int) -> Client:
         return _CLIENTS[platform, number]
 
 
+def count(platform: str) -> int:
+    """Returns how many devices a platform has. Raises an `Error` that says why there are none."""
+    if platform not in _PLATFORMS:
+        from trivium.ir.errors import Error
+
+        raise Error(f"there is no platform {platform!r}, expected one of {', '.join(_PLATFORMS)}")
+    return _PLATFORMS[platform][1]()
+
+
 def devices() -> Sequence[Device]:
     """Returns all devices of all platforms that Trivium compiles for itself."""
     return discovered()[0]
@@ -104,9 +113,9 @@ def discovered() -> tuple[Sequence[Device], Mapping[str, str]]:
 
     found: list[Device] = []
     reasons: dict[str, str] = {}
-    for platform, (_, count) in _PLATFORMS.items():
+    for platform in _PLATFORMS:
         try:
-            numbers = range(count())
+            numbers = range(count(platform))
         except Error as error:
             reasons[platform] = str(error)
             continue
@@ -118,4 +127,4 @@ def discovered() -> tuple[Sequence[Device], Mapping[str, str]]:
     return found, reasons
 
 
-__all__ = ["client", "devices", "discovered", "register_platform"]
+__all__ = ["client", "count", "devices", "discovered", "register_platform"]

@@ -328,6 +328,25 @@ class Cuda:
             self._cuda.cuEventRecord(event._handle, self._stream.handle)
             return event
 
+    def native_event(self) -> Mapping[str, int]:
+        with self.current(), told("marking a place in the stream"):
+            event = self._cuda.value("cuEventCreate", ctypes.c_void_p, UNTIMED)
+            self._cuda.cuEventRecord(event, self._stream.handle)
+        functions = {
+            "enter": "cuCtxPushCurrent_v2",
+            "leave": "cuCtxPopCurrent_v2",
+            "wait": "cuEventSynchronize",
+            "destroy": "cuEventDestroy_v2",
+        }
+        addresses = {stage: self._cuda.address(name) for stage, name in functions.items()}
+        return {**addresses, "context": self._context, "event": event}
+
+    def address(self, memory: CudaMemory) -> int:
+        return memory.address
+
+    def at_address(self, address: int, nbytes: int) -> CudaMemory:
+        return CudaMemory(address, nbytes)
+
     @contextmanager
     def guest(self, stream: int, after_ours: bool) -> Iterator[CudaGuest]:
         """Returns a stream of another library. Ours waits for it at the end, so that memory which it has used is not

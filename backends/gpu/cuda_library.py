@@ -98,6 +98,10 @@ class Library:
         self._functions[name](ctypes.byref(result), *operands)
         return result.value
 
+    def address(self, name: str) -> int:
+        """Returns where a function is, for native code."""
+        return ctypes.cast(self._functions[name], ctypes.c_void_p).value or 0
+
     def _declared(self, name: str, kinds: tuple[type, ...]) -> Callable[..., Any]:
         function = getattr(self._library, name)
         function.argtypes, function.restype = kinds, _INT

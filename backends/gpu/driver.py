@@ -113,6 +113,19 @@ class Driver(Repeating[M, K], Protocol[M, K]):
         """Returns the event that everything queued so far is done."""
         ...
 
+    def native_event(self) -> Mapping[str, int]:
+        """Returns the same for native code, which destroys it: an `AcceleratorEvent`. A driver that has no functions for
+        native code waits, and returns nothing."""
+        ...
+
+    def address(self, memory: M) -> int:
+        """Returns where memory is on the device, for other libraries."""
+        ...
+
+    def at_address(self, address: int, nbytes: int) -> M:
+        """Returns memory that belongs to another library."""
+        ...
+
 
 AnyDriver = Driver[Any, Any]
 """A driver whose memory and kernels are only passed on."""

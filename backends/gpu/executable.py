@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,16 +15,12 @@ import numpy as np
 from trivium.backends.constants import source_of
 from trivium.backends.gpu import plan as plans
 from trivium.backends.gpu.driver import AnyDriver, Memory, Queue, Recordings, Repeating
+from trivium.backends.gpu.host import function_of
 from trivium.backends.gpu.plan import Call, Copy, Launch, Step, Switch, While
-from trivium.compiler import program
 from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Slot
-from trivium.compiler.host import host_function, python_function
 from trivium.compiler.kernel import numpy_dtype
 from trivium.ir.arrays import read_argument
 from trivium.ir.errors import ExecutionError
-
-Function = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
-
 
 class GpuExecutable:
     """An artifact's kernels, constants and temporaries on a device. Runs follow one another in the device's queue, and
@@ -41,7 +37,7 @@ class GpuExecutable:
         self._repeats = len(self._plan.steps) > 1 and all(isinstance(step, Launch | Copy) for step in self._plan.steps)
         self._recordings: Recordings = {}
         self._constants = [source_of(constant, constants, artifact.name) for constant in artifact.constants]
-        self._functions = {step: _function(step) for step in plans.walk(self._plan.steps) if isinstance(step, Call)}
+        self._functions = {step: function_of(step) for step in plans.walk(self._plan.steps) if isinstance(step, Call)}
         self._resident: list[Memory | None] | None = None
         self._workspace: Memory | None = None
         self._counters: Memory | None = None
@@ -94,10 +90,14 @@ class GpuExecutable:
     def run(self, arguments: Sequence[Memory]) -> list[Memory]:
         """Runs on memory of the device and returns that of the results, which the device may still have to write."""
         results = [self._driver.allocate(slot.nbytes) for slot in self.outputs]
+        self.run_on(arguments, results)
+        return results
+
+    def run_on(self, arguments: Sequence[Memory], results: Sequence[Memory]) -> None:
+        """Does the same with memory for the results."""
         with self._lock:
             self._guest = None
             self._tell(self._driver, arguments, results)
-        return results
 
     def execute_in(self, stream: int, pointers: Sequence[int]) -> None:
         """Runs in the order of another library's stream, and returns before that is done: on the addresses of
@@ -227,15 +227,3 @@ def _at_address(address: int, slot: Slot) -> np.ndarray:
 
 def _as_complex(array: np.ndarray) -> np.ndarray:
     return array.view(np.result_type(array.dtype, np.complex64)).reshape(array.shape[:-1])
-
-
-def _function(step: Call) -> Function:
-    """Returns the function of the host that a step calls."""
-    if not step.program:
-        return host_function(program.HostCall(step.target, dict(step.attributes), (), ()))
-    function, kinds, _ = python_function(program.PythonCall(step.target, step.program, (), ()))
-
-    def call(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-        return function([array.reshape(kind.static_shape) for array, kind in zip(arrays, kinds, strict=True)])
-
-    return call

@@ -196,6 +196,17 @@ class OpenCl:
             self._queue.flush()
             return OpenClEvent(event)
 
+    def native_event(self) -> Mapping[str, int]:
+        with _told("waiting for the device"):
+            self._queue.finish()
+        return {}
+
+    def address(self, memory: OpenClMemory) -> NoReturn:
+        raise ExecutionError("the address of memory of OpenCL was asked for, which has none")
+
+    def at_address(self, address: int, nbytes: int) -> NoReturn:
+        raise ExecutionError("memory of another library was given to OpenCL, expected that only with CUDA")
+
     def _options(self) -> list[str]:
         if _is_processor(self._device):  # for tests: building takes a sixth of the time
             return ["-cl-opt-disable"]

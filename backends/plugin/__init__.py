@@ -7,14 +7,21 @@ import atexit
 import ctypes
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trivium.backends import native
-from trivium.backends.plugin.structures import COMPILE, RELEASE, SERIALIZE, TRACE, CompileReply, CompileRequest
+from trivium.backends.plugin.structures import (
+    COMPILE,
+    RELEASE,
+    SERIALIZE,
+    TRACE,
+    AcceleratorFunctions,
+    CompileReply,
+    CompileRequest,
+)
 
 if TYPE_CHECKING:
-    from trivium.backends.cpu.client import CpuLoadedExecutable
-    from trivium.backends.plugin.compiler import Inspector, Kept
+    from trivium.backends.plugin.compiler import Compiled, Inspector, Kept
     from trivium.backends.plugin.foreign import Find
 
 foreign_functions: list[Find] = []
@@ -24,7 +31,7 @@ that `trivium.backends.plugin.foreign` expects."""
 sharding_inspectors: list[Inspector] = []
 """Called for each question of a program how devices hold a value, once it has been compiled."""
 
-observers: list[Callable[[CpuLoadedExecutable], None]] = []
+observers: list[Callable[[Compiled], None]] = []
 """Called with each program that was compiled, not with those that were loaded."""
 
 preparations: list[Callable[[], None]] = []
@@ -40,6 +47,7 @@ def api() -> int:
     until the interpreter exits."""
     library = native.load()
     _set_compiler(library, _compile, _release, _serialize, _trace)
+    library.trivium_pjrt_set_accelerators(ctypes.byref(_accelerators()))
     atexit.register(_finish, library)
     library.GetPjrtApi.restype = ctypes.c_void_p
     return library.GetPjrtApi()
@@ -49,6 +57,7 @@ def _finish(library: ctypes.CDLL) -> None:
     """Called before the interpreter ends: runs in flight may call it. Other threads may outlive it, and must not find a
     Python function then."""
     library.trivium_pjrt_finish()
+    library.trivium_pjrt_set_accelerators(None)
     _set_compiler(library, COMPILE(), RELEASE(), SERIALIZE(), TRACE())
 
 
@@ -101,6 +110,27 @@ def _trace(handle: int, reply: ctypes._Pointer[CompileReply], failure: int) -> i
 
         kept = compile_traced(_kept[handle], reply.contents)
         _kept[reply.contents.handle] = kept
+        return 0
+    except BaseException as error:
+        return _failed(error, failure)
+
+
+@functools.cache
+def _accelerators() -> AcceleratorFunctions:
+    """Returns the functions of `trivium.backends.plugin.accelerators`, which is imported when one is called."""
+    table = AcceleratorFunctions()
+    for name, kind in AcceleratorFunctions._fields_:
+        setattr(table, name, kind(functools.partial(_drive, name)))
+    return table
+
+
+def _drive(name: str, *arguments: Any) -> int:
+    """Called from native code, like `_compile`."""
+    *given, failure = arguments
+    try:
+        from trivium.backends.plugin import accelerators
+
+        getattr(accelerators, name)(*given)
         return 0
     except BaseException as error:
         return _failed(error, failure)

@@ -15,7 +15,10 @@ import numpy as np
 from trivium.backends.advice import advised
 from trivium.backends.artifact import from_bytes, to_bytes
 from trivium.backends.cpu.client import CpuLoadedExecutable, cpu_client
+from trivium.backends.gpu.client import GpuLoadedExecutable
 from trivium.backends.interface import TRANSFERS
+from trivium.backends.pjrt import Client
+from trivium.backends.plugin.accelerators import client_of, programs
 from trivium.backends.plugin.description import DESCRIPTION, description, layout_attributes
 from trivium.backends.plugin.division import Division, divide, fill_pieces
 from trivium.backends.plugin.foreign import Find, register_foreign_functions, register_targets
@@ -39,6 +42,8 @@ ARTIFACT = "trivium-artifact"
 CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL = 1, 3, 8, 12, 13
 """PJRT's error codes."""
 
+Compiled = CpuLoadedExecutable | GpuLoadedExecutable
+
 _handles = itertools.count(1)
 
 
@@ -46,7 +51,7 @@ _handles = itertools.count(1)
 class Kept:
     """The data that a reply points to."""
 
-    executable: CpuLoadedExecutable
+    executable: Compiled
     division: Division | None
     layouts: Layouts
     fingerprint: str
@@ -78,26 +83,28 @@ Inspector = Callable[[object, str], None]
 def compile_program(
     request: CompileRequest, reply: CompileReply, foreign_functions: Sequence[Find], inspectors: Sequence[Inspector]
 ) -> Kept:
-    """Compiles the program, or loads it if it is an artifact, and fills in the reply, which points into the result.
-    Custom calls that Trivium does not know are looked up in `foreign_functions`. Raises an `Error`."""
+    """Compiles the program for its device, or loads it if it is an artifact, and fills in the reply, which points into
+    the result. Custom calls that Trivium does not know are looked up in `foreign_functions`. Raises an `Error`."""
+    client = cpu_client() if request.device is None else client_of(request.device.decode())
     code = ctypes.string_at(request.code, request.code_size)
     format = ctypes.string_at(request.format, request.format_size).decode(errors="replace")
     if format == ARTIFACT:
-        return _load(code, reply, foreign_functions)
+        return _load(client, code, reply, foreign_functions)
     with exhaustion("compiling the program", CompileError):
         module = _read(code, format)
         register_foreign_functions(module, foreign_functions)
         if request.num_replicas * request.num_partitions > 1:
+            _require_processors(client, "is for several devices")
             require_row_major(module)
         divided = divide(module, request.num_replicas, request.num_partitions)
         program = module if divided is None else divided.program.module
         layouts = take_layouts(program)
         with advised(program):
-            executable = cpu_client().compile(program, CompileOptions())
+            executable = client.compile(program, CompileOptions())
     for asker, sharding in divided.inspected() if divided is not None else ():
         for inspector in inspectors:
             inspector(asker, sharding)
-    if not isinstance(executable, CpuLoadedExecutable):
+    if not isinstance(executable, Compiled):
         raise CompileError(f"{executable.name} has dynamic shapes, expected static ones")
     division = None if divided is None else divided.division
     return _fill(reply, executable, division, layouts, hashlib.sha256(code).hexdigest())
@@ -112,13 +119,18 @@ def compile_traced(kept: Kept, reply: CompileReply) -> Kept:
     return _fill(reply, executable, kept.division, kept.layouts, kept.fingerprint)
 
 
-def _load(data: bytes, reply: CompileReply, foreign_functions: Sequence[Find]) -> Kept:
+def _require_processors(client: Client, what: str) -> None:
+    if client is not cpu_client():
+        raise CompileError(f"the program {what}, which only processors run so far: it has {client.devices[0].kind}")
+
+
+def _load(client: Client, data: bytes, reply: CompileReply, foreign_functions: Sequence[Find]) -> Kept:
     artifact = from_bytes(data)
     targets = {call.target for call in artifact.host_functions if isinstance(call, PythonFunction)}
     register_targets(targets, foreign_functions)
     with exhaustion("loading the program", CompileError):
-        executable = cpu_client().load(artifact)
-    assert isinstance(executable, CpuLoadedExecutable), "the CPU's client loads executables for the CPU"
+        executable = client.load(artifact)
+    assert isinstance(executable, Compiled), "artifacts have static shapes"
     division = Division.read(artifact.texts)
     if division is not None:
         division.check(artifact)
@@ -153,12 +165,12 @@ def _read(code: bytes, format: str) -> Module:
         raise ParseError(f"the program is neither bytecode nor text: {error}") from None
 
 
-def _count(executable: CpuLoadedExecutable, division: Division | None) -> int:
+def _count(executable: Compiled, division: Division | None) -> int:
     """Returns the number of arguments. A program of several devices may have one of ours after its own."""
     return len(executable.inputs) if division is None else len(division.arguments)
 
 
-def _description(executable: CpuLoadedExecutable, division: Division | None, layouts: Layouts) -> str:
+def _description(executable: Compiled, division: Division | None, layouts: Layouts) -> str:
     """Returns the module that shows the program to hosts."""
     if division is not None:
         return division.description
@@ -168,11 +180,7 @@ def _description(executable: CpuLoadedExecutable, division: Division | None, lay
 
 
 def _fill(
-    reply: CompileReply,
-    executable: CpuLoadedExecutable,
-    division: Division | None,
-    layouts: Layouts,
-    fingerprint: str,
+    reply: CompileReply, executable: Compiled, division: Division | None, layouts: Layouts, fingerprint: str
 ) -> Kept:
     count = _count(executable, division)
     dims, slots = _slots([*executable.inputs[:count], *executable.outputs])
@@ -184,8 +192,7 @@ def _fill(
     cost, memory = executable.cost_analysis(), executable.memory_analysis()
     fields = {
         "handle": next(_handles),
-        "entry": executable.entry,
-        "context": executable.context,
+        **_code(executable),
         "arena_size": executable.artifact.arena_size,
         "arena_alignment": executable.artifact.arena_alignment,
         "num_arguments": count,
@@ -206,11 +213,20 @@ def _fill(
     texts = [value for value in fields.values() if isinstance(value, bytes)]
     for field, value in fields.items():
         setattr(reply, field, value)
+    if isinstance(executable, GpuLoadedExecutable):
+        programs[reply.handle] = executable
     pieces = () if division is None else fill_pieces(reply, division)
     return Kept(executable, division, layouts, fingerprint, (dims, slots, flags, *texts, *pieces))
 
 
-def _donated(executable: CpuLoadedExecutable, division: Division | None) -> list[bool]:
+def _code(executable: Compiled) -> dict[str, object]:
+    """Returns what native code calls. Programs of accelerators are run by their handle."""
+    if isinstance(executable, GpuLoadedExecutable):
+        return {}
+    return {"entry": executable.entry, "context": executable.context}
+
+
+def _donated(executable: Compiled, division: Division | None) -> list[bool]:
     """Returns which arguments a run takes: as in XLA, those that are marked, as long as there are results of their
     size."""
     sizes = [slot.nbytes for slot in executable.inputs], [slot.nbytes for slot in executable.outputs]

@@ -5,6 +5,7 @@ import ctypes
 import functools
 import gc
 import json
+import os
 import sys
 import traceback
 
@@ -27,20 +28,20 @@ SQUARE = RANDOM.standard_normal((3, 5, 5)).astype(np.float32)
 def same(function, *arguments, rtol=1e-5, atol=1e-5):
     """Requires that `function` returns the same on Trivium as on JAX's CPU platform."""
     results = []
-    for platform in ("trivium", "cpu"):
+    for platform in (jax.default_backend(), "cpu"):
         device = jax.devices(platform)[0]
         placed = jax.device_put(arguments, device)
         with jax.default_device(device):
             results.append(jax.jit(function)(*placed))
     ours, expected = map(jax.tree.leaves, results)
-    assert all(leaf.devices() == {jax.devices("trivium")[0]} for leaf in ours)
+    assert all(leaf.devices() == {jax.devices()[0]} for leaf in ours)
     for one, other in zip(ours, expected, strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=rtol, atol=atol)
 
 
 def jit():
-    assert jax.default_backend() == "trivium"
+    assert jax.default_backend() == os.environ["JAX_PLATFORMS"]
     same(lambda x: x + 1, X)
     same(lambda x: {"a": (x, x.T), "b": []}, X)
     np.testing.assert_array_equal(jax.jit(lambda x: x + 1)(jnp.arange(8)), np.arange(1, 9))
@@ -152,7 +153,10 @@ def linear_algebra():
     same(jax.scipy.linalg.lu, SQUARE[0])
     same(lambda a, b: jnp.linalg.solve(a, b), SQUARE, SQUARE, rtol=1e-3)
     same(lambda a: jnp.sort(jnp.abs(jnp.linalg.eigvals(a))), SQUARE, rtol=1e-3)
-    same(jax.scipy.linalg.schur, SQUARE[0], rtol=1e-3, atol=1e-4)
+    # Two equal diagonal elements in a row have two such forms, which rounding chooses between.
+    form, vectors = jax.scipy.linalg.schur(SQUARE[0])
+    np.testing.assert_allclose(vectors @ form @ vectors.T, SQUARE[0], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(np.tril(form, -2), 0)
     same(jax.scipy.linalg.expm, SQUARE[0], rtol=1e-3)
     same(jax.grad(lambda a: jnp.sum(jnp.linalg.eigh(a)[0] ** 2)), symmetric[0], rtol=1e-3)
     u, s, v = jnp.linalg.svd(SQUARE, full_matrices=False)
@@ -278,7 +282,7 @@ def callbacks_on_memory():
 
 def branches_of_platforms():
     """If a function has one implementation for each of JAX's platforms, the CPU's is used."""
-    cases = (({"tpu": 2, "cpu": 1}, 1), ({"cpu": 1, "default": 3}, 3), ({"cpu": 1, "trivium": 4}, 4))
+    cases = (({"tpu": 2, "cpu": 1}, 1), ({"cpu": 1, "default": 3}, 3), ({"cpu": 1, jax.default_backend(): 4}, 4))
     for branches, wanted in cases:
         functions = {name: functools.partial(jnp.add, number) for name, number in branches.items()}
         found = jax.jit(lambda x, functions=functions: jax.lax.platform_dependent(x, **functions))(X)
@@ -327,7 +331,7 @@ def foreign_functions_of_this_platform():
     """Handlers and types that are registered for the platform; states of calls are deleted with the program."""
     deleted = []
     deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleted.append)
-    for platform in ("trivium", "cpu"):
+    for platform in (jax.default_backend(), "cpu"):
         name = f"device_checks.{platform}"
         number, info, seen = ctypes.c_int64(), (ctypes.c_size_t * 3)(24, 0, address(deleter)), []
         first = handler(lambda call, number=number: call.set_state(number.value, 77))
@@ -352,7 +356,7 @@ def foreign_functions_of_this_platform():
 def functions_of_trivium_jit():
     """On JAX's CPU platform, too, whose interface of foreign functions changes with its version."""
     function = trivium.jit(lambda x: jnp.sin(x).sum())
-    for platform in ("trivium", "cpu"):
+    for platform in (jax.default_backend(), "cpu"):
         x = jax.device_put(np.arange(8, dtype=np.float32), jax.devices(platform)[0])
         derivative = jax.grad(function)
         np.testing.assert_allclose(derivative(x), np.cos(np.arange(8)), rtol=1e-5)
@@ -380,7 +384,7 @@ def compiler_options():
 
 
 def exported():
-    exported = jax.export.export(jax.jit(lambda x: jnp.sin(x) * 2), platforms=["cpu", "trivium"])(X)
+    exported = jax.export.export(jax.jit(lambda x: jnp.sin(x) * 2), platforms=["cpu", jax.default_backend()])(X)
     restored = jax.export.deserialize(exported.serialize())
     np.testing.assert_allclose(restored.call(X), np.sin(X) * 2, rtol=1e-6)
 
@@ -431,7 +435,7 @@ def training():
                 curve.append(float(value))
             return curve
 
-    ours, expected = (losses(jax.devices(platform)[0]) for platform in ("trivium", "cpu"))
+    ours, expected = (losses(jax.devices(platform)[0]) for platform in (jax.default_backend(), "cpu"))
     assert ours[-1] < ours[0] / 2
     np.testing.assert_allclose(ours, expected, rtol=1e-3)
 

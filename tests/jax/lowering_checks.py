@@ -24,7 +24,7 @@ def exported_for_the_cpu():
         exported = jax.export.export(jax.jit(lambda x: jnp.sin(x) * 2), platforms=platforms)(X)
         restored = jax.export.deserialize(exported.serialize())
         result = jax.jit(restored.call, donate_argnums=0)(jnp.asarray(X))
-        assert result.devices() == {jax.devices("trivium")[0]}
+        assert result.devices() == {jax.devices()[0]}
         np.testing.assert_allclose(result, np.sin(X) * 2, rtol=1e-6)
 
 

@@ -1,7 +1,5 @@
 #include "buffer.h"
 
-#include <cstring>
-
 #include "guard.h"
 #include "runtime_lock.h"
 
@@ -84,7 +82,7 @@ void Delete(Buffer_Delete_Args& args) { args.buffer->Delete(); }
 
 void IsDeleted(Buffer_IsDeleted_Args& args) { args.is_deleted = args.buffer->is_deleted(); }
 
-void IsOnCpu(Buffer_IsOnCpu_Args& args) { args.is_on_cpu = true; }
+void IsOnCpu(Buffer_IsOnCpu_Args& args) { args.is_on_cpu = args.buffer->memory->device->accelerator == nullptr; }
 
 void ReadyEvent(Buffer_ReadyEvent_Args& args) { args.event = NewEvent(args.buffer->ready); }
 
@@ -92,7 +90,7 @@ void ReadyEvent(Buffer_ReadyEvent_Args& args) { args.event = NewEvent(args.buffe
 // read.
 void* Address(const Buffer& buffer) {
   if (IsDone(buffer.ready)) WaitFor(buffer.ready);
-  return buffer.storage()->data();
+  return buffer.storage()->address();
 }
 
 void UnsafePointer(Buffer_UnsafePointer_Args& args) { args.buffer_pointer = reinterpret_cast<uintptr_t>(Address(*args.buffer)); }
@@ -119,6 +117,11 @@ Event* WhenReady(const CompletionPtr& ready, std::function<void()> copy) {
   return NewEvent(done);
 }
 
+// What a copy to the host must wait for. An accelerator copies in the order in which it is told.
+const CompletionPtr& ReadyToCopy(const Buffer& buffer) {
+  return buffer.memory->device->accelerator == nullptr ? buffer.ready : buffer.ready_for_device;
+}
+
 void ToHostBuffer(Buffer_ToHostBuffer_Args& args) {
   const Buffer& buffer = *args.src;
   const size_t bytes = buffer.shape.bytes();
@@ -132,9 +135,9 @@ void ToHostBuffer(Buffer_ToHostBuffer_Args& args) {
   }
   std::vector<int64_t> strides = args.host_layout == nullptr ? MemoryStrides(buffer.shape) : StridesOf(args.host_layout, buffer.shape);
   auto copy = [shape = buffer.shape, storage = buffer.storage(), strides = std::move(strides), dst = args.dst] {
-    CopyStrided(shape, storage->data(), MemoryStrides(shape), dst, strides);
+    storage->ToHost(shape, dst, strides);
   };
-  args.event = WhenReady(buffer.ready, std::move(copy));
+  args.event = WhenReady(ReadyToCopy(buffer), std::move(copy));
 }
 
 void CopyRawToHost(Buffer_CopyRawToHost_Args& args) {
@@ -143,22 +146,22 @@ void CopyRawToHost(Buffer_CopyRawToHost_Args& args) {
   Require(args.offset >= 0 && args.transfer_size >= 0 && args.offset <= bytes && args.transfer_size <= bytes - args.offset,
           "the range is not within the buffer");
   Require(args.dst != nullptr || args.transfer_size == 0, "the host's memory is null");
-  args.event = WhenReady(buffer.ready, [storage = buffer.storage(), dst = args.dst, offset = args.offset, size = args.transfer_size] {
-    std::memcpy(dst, static_cast<const char*>(storage->data()) + offset, size);
+  args.event = WhenReady(ReadyToCopy(buffer), [storage = buffer.storage(), dst = args.dst, offset = args.offset, size = args.transfer_size] {
+    storage->BytesToHost(dst, offset, size);
   });
 }
 
-// Copies to another memory of the same host: a view if it belongs to the same device, with the same lifetime; otherwise a copy, so that
+// Copies to another memory: a view if it belongs to the same device, with the same lifetime; otherwise a copy, so that
 // each device's statistics count only its own memory.
 Buffer* CopyTo(const Buffer& buffer, Memory& memory) {
-  if (buffer.memory->device == memory.device) return new Buffer(&memory, buffer.shape, buffer.storage(), buffer.ready);
+  if (buffer.memory->device == memory.device) {
+    return new Buffer(&memory, buffer.shape, buffer.storage(), {buffer.ready_for_device, buffer.ready});
+  }
   StoragePtr source = buffer.storage();
   StoragePtr target = Storage::Allocate(memory, buffer.shape.bytes());
   std::vector<CompletionPtr> inputs;
   if (IsPending(buffer.ready)) inputs.push_back(buffer.ready);
-  CompletionPtr done = memory.device->queue.Do(IsQuickCopy(target->bytes()), std::move(inputs), [source, target] {
-    std::memcpy(target->data(), source->data(), target->bytes());
-  });
+  Readiness done = memory.device->Start(IsQuickCopy(target->bytes()), std::move(inputs), [source, target] { target->CopyFrom(*source); });
   return new Buffer(&memory, buffer.shape, std::move(target), std::move(done));
 }
 

@@ -12,8 +12,12 @@ namespace trivium::pjrt {
 // Deleting a buffer takes its storage away from it; runs and views that use the storage keep it. Readers of the elements must wait for
 // `ready` first.
 struct Buffer {
-  Buffer(Memory* memory, Shape shape, StoragePtr storage, CompletionPtr ready)
-      : memory(memory), shape(std::move(shape)), ready(std::move(ready)), storage_(std::move(storage)) {}
+  Buffer(Memory* memory, Shape shape, StoragePtr storage, Readiness readiness)
+      : memory(memory),
+        shape(std::move(shape)),
+        ready(std::move(readiness.for_all)),
+        ready_for_device(std::move(readiness.for_device)),
+        storage_(std::move(storage)) {}
 
   // Throws if the buffer has been deleted or donated.
   StoragePtr storage() const;
@@ -28,6 +32,13 @@ struct Buffer {
   Memory* const memory;
   const Shape shape;
   const CompletionPtr ready;
+  const CompletionPtr ready_for_device;  // for work of the same device
+
+  // What work of a device must wait for, or fails with; null if there is nothing.
+  CompletionPtr PendingFor(const Device& device) const {
+    const CompletionPtr& completion = memory->device == &device ? ready_for_device : ready;
+    return IsPending(completion) ? completion : nullptr;
+  }
 
  private:
   StoragePtr Present(StoragePtr storage) const;

@@ -35,21 +35,20 @@ void BufferFromHostBuffer(Client_BufferFromHostBuffer_Args& args) {
   }
   Memory& memory = Target(*args.client, args.device, args.memory);
   const bool borrowed =
-      IsZeroCopy(args.host_buffer_semantics) && bytes != 0 && SameStrides(shape, strides, own) && IsBorrowed(args.data);
+      memory.device->accelerator == nullptr && IsZeroCopy(args.host_buffer_semantics) && bytes != 0 && SameStrides(shape, strides, own) && IsBorrowed(args.data);
   if (borrowed) {
     auto done = std::make_shared<Completion>();
-    StoragePtr storage = Storage::Borrow(const_cast<void*>(args.data), bytes, [done] { done->Finish(); });
+    StoragePtr storage = Storage::Borrow(memory, const_cast<void*>(args.data), bytes, [done] { done->Finish(); });
     args.done_with_host_buffer = NewEvent(done);
-    args.buffer = new Buffer(&memory, shape, std::move(storage), nullptr);
+    args.buffer = new Buffer(&memory, shape, std::move(storage), Readiness());
     return;
   }
   StoragePtr storage = Storage::Allocate(memory, bytes);
   const bool at_once = args.host_buffer_semantics == HostBufferSemantics_kImmutableOnlyDuringCall || IsQuickCopy(bytes);
-  const CompletionPtr done = memory.device->queue.Do(at_once, {}, [shape, strides, own, storage, data = args.data] {
-    CopyStrided(shape, data, strides, storage->data(), own);
-  });
-  args.done_with_host_buffer = NewEvent(done);
-  args.buffer = new Buffer(&memory, shape, std::move(storage), done);
+  Readiness done =
+      memory.device->Start(at_once, {}, [shape, strides, storage, data = args.data] { storage->FromHost(shape, data, strides); });
+  args.done_with_host_buffer = NewEvent(done.for_device);
+  args.buffer = new Buffer(&memory, shape, std::move(storage), std::move(done));
 }
 
 void CreateViewOfDeviceBuffer(Client_CreateViewOfDeviceBuffer_Args& args) {
@@ -62,14 +61,15 @@ void CreateViewOfDeviceBuffer(Client_CreateViewOfDeviceBuffer_Args& args) {
       callback(data, argument);
     };
   }
-  StoragePtr storage = Storage::Borrow(args.device_buffer_ptr, shape.bytes(), std::move(release));
-  args.buffer = new Buffer(&Target(*args.client, args.device, args.memory), shape, std::move(storage), nullptr);
+  Memory& memory = Target(*args.client, args.device, args.memory);
+  StoragePtr storage = Storage::Borrow(memory, args.device_buffer_ptr, shape.bytes(), std::move(release));
+  args.buffer = new Buffer(&memory, shape, std::move(storage), Readiness());
 }
 
 void CreateUninitializedBuffer(Client_CreateUninitializedBuffer_Args& args) {
   const Shape shape = WithLayout(ShapeOf(args.shape_element_type, args.shape_dims, args.shape_num_dims), args.shape_layout);
   Memory& memory = Target(*args.client, args.device, args.memory);
-  args.buffer = new Buffer(&memory, shape, Storage::Allocate(memory, shape.bytes()), nullptr);
+  args.buffer = new Buffer(&memory, shape, Storage::Allocate(memory, shape.bytes()), Readiness());
 }
 
 // A buffer that has an error instead of elements, which every user of it receives.
@@ -77,7 +77,7 @@ void CreateErrorBuffer(Client_CreateErrorBuffer_Args& args) {
   const Shape shape = ShapeOf(args.shape_element_type, args.shape_dims, args.shape_num_dims);
   Memory& memory = Target(*args.client, nullptr, args.memory);
   Error error{args.error_code, std::string(View(args.error_message, args.error_message_size))};
-  args.buffer = new Buffer(&memory, shape, Storage::Borrow(nullptr, 0, nullptr), Failed(std::move(error)));
+  args.buffer = new Buffer(&memory, shape, Storage::Borrow(memory, nullptr, 0, nullptr), Failed(std::move(error)));
 }
 
 }  // namespace

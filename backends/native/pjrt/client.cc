@@ -12,15 +12,21 @@ constexpr int kMaxDevices = 1024;
 
 }  // namespace
 
-Client::Client(int num_devices, std::string platform_name, std::string platform_version)
-    : topology{std::move(platform_name), std::move(platform_version), {}} {
-  for (int id = 0; id < num_devices; ++id) {
-    owned.push_back(std::make_unique<Device>(this, id));
-    Device* device = owned.back().get();
-    devices.push_back(device);
-    memories.insert(memories.end(), device->memory_list.begin(), device->memory_list.end());
-    topology.devices.push_back(&device->description);
+Client::Client(int num_devices, std::string platform_version) : topology{"trivium", std::move(platform_version), {}} {
+  for (int id = 0; id < num_devices; ++id) Add(std::make_unique<Device>(this, id));
+}
+
+Client::Client(const std::string& platform, std::string platform_version) : topology{"trivium_gpu", std::move(platform_version), {}} {
+  for (std::string& kind : OpenPlatform(platform)) {
+    Add(std::make_unique<Device>(this, static_cast<int>(owned.size()), platform, std::move(kind)));
   }
+}
+
+void Client::Add(std::unique_ptr<Device> device) {
+  devices.push_back(device.get());
+  memories.insert(memories.end(), device->memory_list.begin(), device->memory_list.end());
+  topology.devices.push_back(&device->description);
+  owned.push_back(std::move(device));
 }
 
 Device& Client::device(int64_t id) const {
@@ -54,21 +60,28 @@ std::string Text(const NamedValue& option) {
 }
 
 void Create(Client_Create_Args& args) {
-  const NamedValue* num_devices = nullptr;
-  std::string name = "trivium", version = "PJRT " + std::to_string(kMajorVersion) + "." + std::to_string(kMinorVersion);
+  const NamedValue *num_devices = nullptr, *platform = nullptr;
+  std::string version = "PJRT " + std::to_string(kMajorVersion) + "." + std::to_string(kMinorVersion);
   for (size_t i = 0; i < args.num_options; ++i) {
     const NamedValue& option = args.create_options[i];
     const std::string_view key = View(option.name, option.name_size);
     if (key == "num_devices") {
       num_devices = &option;
+    } else if (key == "platform") {
+      platform = &option;
     } else if (key == "platform_version") {
       version = Text(option) + ", " + version;
     } else {
       throw Failure(Error_Code_INVALID_ARGUMENT,
-                    "unknown option '" + std::string(key) + "' of the client, expected num_devices or platform_version");
+                    "unknown option '" + std::string(key) + "' of the client, expected num_devices, platform or platform_version");
     }
   }
-  args.client = new Client(static_cast<int>(NumberOfDevices(num_devices)), std::move(name), std::move(version));
+  if (platform == nullptr) {
+    args.client = new Client(static_cast<int>(NumberOfDevices(num_devices)), std::move(version));
+  } else {
+    Require(num_devices == nullptr, "option num_devices is for processors, expected none with option platform");
+    args.client = new Client(Text(*platform), std::move(version));
+  }
 }
 
 void Destroy(Client_Destroy_Args& args) { delete args.client; }

@@ -22,7 +22,10 @@ struct TopologyDescription {
 using HostCallback = std::pair<Callback_Function, void*>;
 
 struct Client {
-  Client(int num_devices, std::string platform_name, std::string platform_version);
+  // This machine's processors, as a number of devices.
+  Client(int num_devices, std::string platform_version);
+  // The devices of a platform of accelerators, such as "cuda".
+  Client(const std::string& platform, std::string platform_version);
   Client(const Client&) = delete;
 
   // Throws if there is no device with that number.
@@ -33,6 +36,9 @@ struct Client {
   std::vector<Memory*> memories;
   TopologyDescription topology;
   std::vector<HostCallback> callbacks;  // for the end of the process by an error, guarded by LockOf(this)
+
+ private:
+  void Add(std::unique_ptr<Device> device);
 };
 
 void BindClients(Api& api);

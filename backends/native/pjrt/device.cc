@@ -29,10 +29,23 @@ void Statistics::Allocated(int64_t bytes) {
 
 Device::Device(Client* client, int id)
     : client(client),
-      description{id, "cpu", "TriviumDevice(id=" + std::to_string(id) + ")"},
+      description{id, "cpu", "TriviumDevice(id=" + std::to_string(id) + ")", kMemoryKinds.size()},
       memories{MakeMemory(this, id, 0), MakeMemory(this, id, 1), MakeMemory(this, id, 2)},
       itself{this} {
   for (Memory& memory : memories) memory_list.push_back(&memory);
+}
+
+Device::Device(Client* client, int id, const std::string& platform, std::string kind)
+    : client(client),
+      description{id, std::move(kind), "TriviumDevice(id=" + std::to_string(id) + ", " + platform + ")", 1},
+      memories{MakeMemory(this, id, 0), MakeMemory(this, id, 1), MakeMemory(this, id, 2)},
+      memory_list{&memories[0]},
+      itself{this},
+      accelerator(std::make_unique<Accelerator>(platform + ":" + std::to_string(id))) {}
+
+Readiness Device::Start(bool is_quick, std::vector<CompletionPtr> inputs, Queue::Work work) {
+  if (accelerator != nullptr) return accelerator->Start(queue, std::move(inputs), std::move(work));
+  return queue.Do(is_quick, std::move(inputs), std::move(work));
 }
 
 namespace {
@@ -81,7 +94,8 @@ void MemoryStats(Device_MemoryStats_Args& args) {
   args.num_allocs = statistics.allocations;
   args.largest_alloc_size = statistics.largest_allocation;
   args.bytes_limit = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  args.peak_bytes_in_use_is_set = args.num_allocs_is_set = args.largest_alloc_size_is_set = args.bytes_limit_is_set = true;
+  args.bytes_limit_is_set = args.device->accelerator == nullptr;
+  args.peak_bytes_in_use_is_set = args.num_allocs_is_set = args.largest_alloc_size_is_set = true;
   args.bytes_reserved_is_set = args.peak_bytes_reserved_is_set = args.bytes_reservable_limit_is_set = false;
   args.largest_free_block_bytes_is_set = args.pool_bytes_is_set = args.peak_pool_bytes_is_set = false;
 }
@@ -113,7 +127,7 @@ void AddressableByDevices(Memory_AddressableByDevices_Args& args) {
 void MemoryDescriptions(DeviceDescription_MemoryDescriptions_Args& args) {
   static constexpr std::array<const MemoryDescription*, 3> kinds = {&kMemoryKinds[0], &kMemoryKinds[1], &kMemoryKinds[2]};
   args.memory_descriptions = kinds.data();
-  args.num_memory_descriptions = kinds.size();
+  args.num_memory_descriptions = args.device_description->num_memories;
   args.default_memory_index = 0;
 }
 

@@ -1,21 +1,23 @@
-// Devices, which are this machine's processors under one or several names, and their memories, which are the host's.
+// Devices and their memories: this machine's processors under one or several names, whose memory is the host's, or accelerators.
 
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "abi/extensions.h"
+#include "accelerator.h"
 #include "error.h"
 #include "queue.h"
 
 namespace trivium::pjrt {
 
-// A kind of memory, which all devices have.
+// A kind of memory.
 struct MemoryDescription {
   int id;
   std::string_view name;
@@ -25,6 +27,7 @@ struct DeviceDescription {
   int id;
   std::string kind;
   std::string text;
+  size_t num_memories;
 };
 
 // The current contents of a device's memories.
@@ -44,18 +47,26 @@ struct Memory {
 
 struct Device {
   Device(Client* client, int id);
+  // A device of `platform`, such as "cuda", of this model.
+  Device(Client* client, int id, const std::string& platform, std::string kind);
   Device(const Device&) = delete;
 
   Memory& default_memory() { return memories[0]; }
 
+  // Does work on memories of the device: here, if it is quick and has no inputs to wait for, or by the queue. An accelerator's is always
+  // quick: it is told, and works on its own.
+  Readiness Start(bool is_quick, std::vector<CompletionPtr> inputs, Queue::Work work);
+
   Client* client;
   DeviceDescription description;
-  // The names that JAX's users may request. All are the host's memory, so moving from one to another moves nothing.
+  // The names that JAX's users may request. All are the host's memory, so moving from one to another moves nothing. An accelerator has the
+  // first one only.
   std::array<Memory, 3> memories;
   std::vector<Memory*> memory_list;
   std::vector<Device*> itself;
   Statistics statistics;
-  Queue queue;  // destroyed first, when all work is done
+  const std::unique_ptr<Accelerator> accelerator;  // null if memory is the host's
+  Queue queue;                                     // destroyed first, when all work is done
 };
 
 void BindDevices(Api& api);

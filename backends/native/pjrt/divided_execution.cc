@@ -149,7 +149,7 @@ void ExecuteOnDevices(LoadedExecutable_Execute_Args& args) {
   for (size_t device = 0; device < args.num_devices; ++device) {
     Buffer* const* arguments = args.num_args == 0 ? nullptr : args.argument_lists[device];
     CheckArguments(program, arguments, args.num_args, args.options);
-    for (CompletionPtr& pending : Pending(arguments, args.num_args)) inputs.push_back(std::move(pending));
+    for (CompletionPtr& pending : Pending(arguments, args.num_args, *executable.devices[device])) inputs.push_back(std::move(pending));
     hosts.push_back(HostSideOf(program, args.options, device));
   }
   const auto run = std::make_shared<DividedRun>(executable.program, executable.devices, std::move(hosts));

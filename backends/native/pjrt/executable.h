@@ -55,8 +55,8 @@ void ExecuteOnDevices(LoadedExecutable_Execute_Args& args);
 // Throws unless the program takes these arguments.
 void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count, const ExecuteOptions* options);
 
-// What a run of these arguments must wait for, or fails with.
-std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count);
+// What a run of these arguments on a device must wait for, or fails with.
+std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count, const Device& device);
 
 // What the caller gives a run on one of the program's devices besides its arguments. Throws unless it has a callback for each channel.
 HostSide HostSideOf(const CompiledProgram& program, const ExecuteOptions* options, size_t device);

@@ -43,10 +43,10 @@ void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, si
   CheckDonations(program, arguments, options);
 }
 
-std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count) {
+std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count, const Device& device) {
   std::vector<CompletionPtr> pending;
   for (size_t i = 0; i < count; ++i) {
-    if (IsPending(arguments[i]->ready)) pending.push_back(arguments[i]->ready);
+    if (CompletionPtr completion = arguments[i]->PendingFor(device)) pending.push_back(std::move(completion));
   }
   return pending;
 }
@@ -76,8 +76,7 @@ struct RunMemory {
 // A run that is queued keeps what it uses, whatever its caller deletes or donates meanwhile.
 RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, Memory& memory, const ExecuteOptions* options) {
   RunMemory taken;
-  taken.results.reserve(program.results.size());
-  for (const size_t bytes : program.result_bytes) taken.results.push_back(Storage::Allocate(memory, bytes));
+  taken.results = Storage::AllocateAll(memory, program.result_bytes);
   const size_t count = program.arguments.size();
   taken.arguments.reserve(count);
   taken.addresses.reserve(count + program.results.size());
@@ -92,16 +91,31 @@ RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, M
   return taken;
 }
 
-// Runs now, or queues the run if it takes long or an argument is not ready. Returns what the results wait for, or null.
-CompletionPtr Start(const std::shared_ptr<CompiledProgram>& program, std::vector<CompletionPtr> inputs, RunMemory& memory, Queue& queue,
-                    HostSide host) {
-  if (inputs.empty() && program->is_quick()) {
+// Runs now, or queues the run if it takes long or an argument is not ready. Returns what the results wait for.
+Readiness Start(const std::shared_ptr<CompiledProgram>& program, std::vector<CompletionPtr> inputs, RunMemory& memory, Device& device,
+                HostSide host) {
+  if (inputs.empty() && program->is_quick() && device.accelerator == nullptr) {
     program->Run(memory.addresses.data(), host);
-    return nullptr;
+    return {};
   }
   auto run = [program, host = std::move(host), arguments = std::move(memory.arguments), results = memory.results,
               addresses = std::move(memory.addresses)]() mutable { program->Run(addresses.data(), host); };
-  return queue.Add(std::move(inputs), std::move(run));
+  return device.Start(program->is_quick(), std::move(inputs), std::move(run));
+}
+
+// Throws if an accelerator would run a program, or use memory, of another device.
+void CheckDevice(const CompiledProgram& program, const LoadedExecutable& executable, const Device& device, Buffer* const* arguments,
+                 size_t count) {
+  if (device.accelerator == nullptr) return;
+  if (&device != executable.devices[0]) {
+    throw Failure(Error_Code_INVALID_ARGUMENT, program.name + " was compiled for " + executable.devices[0]->accelerator->name +
+                                                   ", but is to run on " + device.accelerator->name);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (arguments[i]->memory->device == &device) continue;
+    throw Failure(Error_Code_INVALID_ARGUMENT, "argument " + std::to_string(i) + " of " + program.name + " is in " +
+                                                   arguments[i]->memory->text + ", expected " + device.memories[0].text);
+  }
 }
 
 void Execute(LoadedExecutable_Execute_Args& args) {
@@ -114,13 +128,14 @@ void Execute(LoadedExecutable_Execute_Args& args) {
   CheckArguments(program, arguments, args.num_args, args.options);
   HostSide host = HostSideOf(program, args.options, 0);
   Device& device = args.execute_device != nullptr ? *args.execute_device : *executable.devices[0];
-  std::vector<CompletionPtr> inputs = Pending(arguments, args.num_args);
+  CheckDevice(program, executable, device, arguments, args.num_args);
+  std::vector<CompletionPtr> inputs = Pending(arguments, args.num_args, device);
   RunMemory memory = TakeMemory(program, arguments, device.default_memory(), args.options);
-  const CompletionPtr done = Start(executable.program, std::move(inputs), memory, device.queue, std::move(host));
+  const Readiness done = Start(executable.program, std::move(inputs), memory, device, std::move(host));
   for (size_t i = 0; i < memory.results.size(); ++i) {
     args.output_lists[0][i] = new Buffer(&device.default_memory(), program.results[i], std::move(memory.results[i]), done);
   }
-  if (args.device_complete_events != nullptr) args.device_complete_events[0] = NewEvent(done);
+  if (args.device_complete_events != nullptr) args.device_complete_events[0] = NewEvent(done.for_all);
 }
 
 }  // namespace

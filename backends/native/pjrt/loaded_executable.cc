@@ -22,7 +22,7 @@ void CompileForClient(Client_Compile_Args& args) {
   const CompileOptions options = ReadCompileOptions(View(args.compile_options, args.compile_options_size));
   std::vector<Device*> devices = ChosenDevices(*args.client, options);
   auto program = Compile({args.program->code, args.program->code_size}, View(args.program->format, args.program->format_size),
-                         options.num_replicas, options.num_partitions);
+                         options.num_replicas, options.num_partitions, devices[0]->accelerator.get());
   args.executable = new LoadedExecutable(std::move(program), std::move(devices));
 }
 

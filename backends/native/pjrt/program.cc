@@ -114,7 +114,9 @@ CompiledProgram* CompiledProgram::Traced() {
     const TraceFunction trace = trace_function.load();
     CompileReply reply{};
     std::string failure;
-    if (trace == nullptr || memory_ != nullptr) {
+    if (reply_.entry == nullptr) {
+      untraced_reason_ = "its launches are unknown: they are not traced on this device";
+    } else if (trace == nullptr || memory_ != nullptr) {
       untraced_reason_ = "its launches are unknown: it was loaded without its module";
     } else if (trace(reply_.handle, &reply, &failure) != 0) {
       untraced_reason_ = "its launches are unknown: " + failure;
@@ -126,16 +128,24 @@ CompiledProgram* CompiledProgram::Traced() {
 }
 
 void CompiledProgram::Enter(void** addresses) {
-  const ArenaPool::Arena arena(arenas_, name);
   const Queue::Inside inside;
-  const StandardFloats mode;
   const auto start = std::chrono::steady_clock::now();
-  const int32_t status = reply_.entry(addresses, arena.data(), reply_.context);
+  const int32_t status = Call(addresses);
   nanoseconds_.store(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count(), std::memory_order_relaxed);
   if (status == 0) return;
   TransferScope::ThrowFailure();
   const std::string reason = TakeException();
   throw Failure(Error_Code_INTERNAL, reason.empty() ? name + " ended early" : reason);
+}
+
+int32_t CompiledProgram::Call(void** addresses) {
+  if (reply_.entry == nullptr) {
+    Accelerator::Run(reply_.handle, addresses, arguments.size() + results.size());
+    return 0;
+  }
+  const ArenaPool::Arena arena(arenas_, name);
+  const StandardFloats mode;
+  return reply_.entry(addresses, arena.data(), reply_.context);
 }
 
 std::string CompiledProgram::Serialized() const {
@@ -149,10 +159,12 @@ std::string CompiledProgram::Serialized() const {
   return bytes;
 }
 
-std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions) {
+std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions,
+                                         const Accelerator* accelerator) {
   const CompileFunction compile = compile_function.load();
   if (compile == nullptr) throw Failure(Error_Code_UNIMPLEMENTED, "there is no compiler: Trivium compiles in a process with Python only");
-  const CompileRequest request{code.data(), code.size(), format.data(), format.size(), replicas, partitions};
+  const char* device = accelerator == nullptr ? nullptr : accelerator->name.c_str();
+  const CompileRequest request{code.data(), code.size(), format.data(), format.size(), replicas, partitions, device};
   CompileReply reply{};
   std::string failure;
   if (const int32_t status = compile(&request, &reply, &failure)) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "accelerator.h"
 #include "arena_pool.h"
 #include "foreign_registry.h"
 #include "shape.h"
@@ -27,6 +28,7 @@ struct CompileRequest {
   size_t format_size;
   int64_t num_replicas;
   int64_t num_partitions;
+  const char* device;  // of an accelerator, such as "cuda:0"; null for this machine's processors
 };
 
 struct SlotType {
@@ -45,7 +47,7 @@ struct PieceType {
 // The result of a compilation. Machine code and context are in use until `handle` is released; everything else is copied immediately.
 struct CompileReply {
   uint64_t handle;
-  int32_t (*entry)(void** arguments, void* arena, void** context);
+  int32_t (*entry)(void** arguments, void* arena, void** context);  // null for a program of an accelerator
   void** context;
   size_t arena_size;
   size_t arena_alignment;
@@ -135,6 +137,7 @@ class CompiledProgram {
 
  private:
   void Enter(void** addresses);
+  int32_t Call(void** addresses);
   CompiledProgram* Traced();
 
   // An estimate: handing a run over, and waiting for it in the first thread, takes 10 to 20 us, a tenth of this.
@@ -150,7 +153,9 @@ class CompiledProgram {
   std::string untraced_reason_;
 };
 
-// Throws if no compiler is registered, and the compiler's reason if it rejects the program.
-std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions);
+// Compiles for an accelerator, or for this machine's processors if there is none. Throws if no compiler is registered, and the compiler's
+// reason if it rejects the program.
+std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions,
+                                         const Accelerator* accelerator);
 
 }  // namespace trivium::pjrt

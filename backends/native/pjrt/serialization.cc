@@ -19,8 +19,10 @@ void Serialize(Executable_Serialize_Args& args) {
 void DeserializeAndLoad(Executable_DeserializeAndLoad_Args& args) {
   Require(args.serialized_executable != nullptr, "the serialized executable is null");
   const std::string_view options = View(args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size);
-  auto program = LoadArtifact({args.serialized_executable, args.serialized_executable_size});
   CompileOptions chosen = ReadCompileOptions(options);
+  const bool is_accelerated = args.client->devices[0]->accelerator != nullptr;
+  auto program = LoadArtifact({args.serialized_executable, args.serialized_executable_size},
+                              is_accelerated ? ChosenDevices(*args.client, chosen)[0]->accelerator.get() : nullptr);
   if (options.empty()) chosen.num_replicas = program->num_replicas, chosen.num_partitions = program->num_partitions;
   if (chosen.num_replicas != program->num_replicas || chosen.num_partitions != program->num_partitions) {
     throw Failure(Error_Code_INVALID_ARGUMENT, "the executable is for " + std::to_string(program->num_devices()) +

@@ -1,12 +1,15 @@
-// Memory that holds the elements of a buffer: our own, or that of a caller who has allowed its use.
+// Memory that holds the elements of a buffer: our own, or that of a caller who has allowed its use; the host's, or a device's own.
 
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "device.h"
+#include "shape.h"
 
 namespace trivium::pjrt {
 
@@ -16,19 +19,31 @@ class Storage {
   // Memory on a cache line. Throws if there is none.
   static std::shared_ptr<Storage> Allocate(Memory& memory, size_t bytes);
 
-  // Memory of somebody else, who is notified by `release` when it is no longer used.
-  static std::shared_ptr<Storage> Borrow(void* data, size_t bytes, std::function<void()> release);
+  // The same, for several sizes: a device is asked once.
+  static std::vector<std::shared_ptr<Storage>> AllocateAll(Memory& memory, std::span<const size_t> sizes);
 
-  Storage(void* data, size_t bytes, Device* owner, std::function<void()> release)
-      : data_(data), bytes_(bytes), owner_(owner), release_(std::move(release)) {}
+  // Memory of somebody else, by its address in `memory`. They are notified by `release` when it is no longer used.
+  static std::shared_ptr<Storage> Borrow(Memory& memory, void* address, size_t bytes, std::function<void()> release);
+
+  Storage(bool is_on_host, void* data, size_t bytes, Device* owner, std::function<void()> release)
+      : is_on_host_(is_on_host), data_(data), bytes_(bytes), owner_(owner), release_(std::move(release)) {}
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
+  // What programs of the device receive: the address of the host's memory, or what stands for memory of an accelerator.
   void* data() const { return data_; }
+  void* address() const;
   size_t bytes() const { return bytes_; }
 
+  // Copies all elements from and to an array of the host with other strides, some bytes to the host, or all from other memory.
+  void FromHost(const Shape& shape, const void* source, const std::vector<int64_t>& strides) const;
+  void ToHost(const Shape& shape, void* target, const std::vector<int64_t>& strides) const;
+  void BytesToHost(void* target, size_t offset, size_t count) const;
+  void CopyFrom(const Storage& source) const;
+
  private:
+  bool is_on_host_;
   void* data_;
   size_t bytes_;
   Device* owner_;  // the device whose statistics count the memory; null if it is borrowed

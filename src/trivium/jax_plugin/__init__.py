@@ -1,50 +1,73 @@
-"""Trivium as a device of JAX: `JAX_PLATFORMS=trivium python train.py`. JAX finds this module by its entry point and
-calls `initialize` when it first needs a device."""
+"""Trivium as a device of JAX: `JAX_PLATFORMS=trivium python train.py`, or `trivium_gpu`. JAX finds this module by its
+entry point and calls `initialize` when it first needs a device."""
 
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import trivium
 
 if TYPE_CHECKING:
-    from trivium.backends.cpu.client import CpuLoadedExecutable
+    from trivium.backends.plugin.compiler import Compiled
 
-PLATFORM = "trivium"
+PLATFORM, GPU = "trivium", "trivium_gpu"
 
 PRIORITY = -1
 """Lower than those of JAX's own platforms, so that installing Trivium does not change the default platform."""
 
+GPU_PLATFORMS = ("cuda", "opencl")
+"""Those of `trivium.backends` whose devices JAX may have, the preferred one first."""
+
+CHOICE = "TRIVIUM_GPU"
+"""The variable of the environment that names one of them."""
+
 
 def initialize() -> None:
-    """Registers the platform. Only the small native library is loaded for this, and nothing is compiled."""
+    """Registers the platforms: this machine's processors, and GPUs, if there seem to be any or if they are asked for.
+    Only the small native library is loaded for this, and nothing is compiled."""
     import jax
-
-    # JAX has no public function that registers a plugin by its table, or that declares it as not experimental.
-    from jax._src import xla_bridge
     from jax._src.lib import _profiler
 
     from trivium.backends import plugin
-    from trivium.jax_plugin import compilation_cache, foreign, lowerings
+    from trivium.jax_plugin import foreign, lowerings
 
-    xla_bridge._nonexperimental_plugins.add(PLATFORM)
     table = _capsule(plugin.api())
-    xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, c_api=table, options=_client_options)
     _profiler.register_plugin_profiler(table)
-    lowerings.register(PLATFORM)
+    _register(PLATFORM, table, _client_options)
+    asked = GPU in (jax.config.jax_platforms or "").split(",") or CHOICE in os.environ
+    if asked or _has_cuda():
+        _register(GPU, table, _gpu_options)
     plugin.preparations.append(lowerings.register_callbacks)
-    compilation_cache.allow(PLATFORM)
     foreign.register(PLATFORM)
     plugin.foreign_functions.append(registered_with_jax)
     plugin.sharding_inspectors.append(report_sharding)
     plugin.observers.append(tell_compiled)
-    if jax.config.jax_platforms == PLATFORM:
+
+
+def _register(platform: str, table: object, options: Callable[[], dict[str, str]]) -> None:
+    import jax
+
+    # JAX has no public function that registers a plugin by its table, or that declares it as not experimental.
+    from jax._src import xla_bridge
+
+    from trivium.jax_plugin import compilation_cache, lowerings
+
+    xla_bridge._nonexperimental_plugins.add(platform)
+    xla_bridge.register_plugin(platform, priority=PRIORITY, c_api=table, options=options)
+    # If nobody asked for it, a platform that has no devices is left out.
+    factories = xla_bridge._backend_factories
+    factories[platform] = dataclasses.replace(factories[platform], fail_quietly=True)
+    lowerings.register(platform)
+    compilation_cache.allow(platform)
+    if jax.config.jax_platforms == platform:
         # Callbacks get their arguments as arrays of the CPU platform, which must be started too: while JAX reads its
         # list of platforms, this platform's name represents both.
-        xla_bridge._alias_to_platforms[PLATFORM] = [PLATFORM, "cpu"]
+        xla_bridge._alias_to_platforms[platform] = [platform, "cpu"]
 
 
 def _client_options() -> dict[str, str]:
@@ -53,6 +76,41 @@ def _client_options() -> dict[str, str]:
 
     xla_bridge._alias_to_platforms.pop(PLATFORM, None)
     return {"platform_version": f"Trivium {trivium.__version__}"}
+
+
+def _gpu_options() -> dict[str, str]:
+    """Called when the devices are started. Raises an `Error` if there are none."""
+    from jax._src import xla_bridge
+
+    xla_bridge._alias_to_platforms.pop(GPU, None)
+    return {"platform_version": f"Trivium {trivium.__version__}", "platform": _gpu_platform()}
+
+
+def _gpu_platform() -> str:
+    from trivium import backends
+    from trivium.ir.errors import Error
+
+    if CHOICE in os.environ:
+        if os.environ[CHOICE] not in GPU_PLATFORMS:
+            raise Error(f"{CHOICE} has {os.environ[CHOICE]!r}, expected one of {', '.join(GPU_PLATFORMS)}")
+        return os.environ[CHOICE]
+    reasons = []
+    for platform in GPU_PLATFORMS:
+        try:
+            backends.count(platform)
+            return platform
+        except Error as error:
+            reasons.append(f"{platform}: {error}")
+    raise Error(f"there is no GPU that Trivium can use: {'; '.join(reasons)}")
+
+
+def _has_cuda() -> bool:
+    """Returns whether NVIDIA's driver is installed, which says nothing of devices."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def registered_with_jax(target: str) -> Mapping[str, object] | None:
@@ -64,7 +122,7 @@ def registered_with_jax(target: str) -> Mapping[str, object] | None:
     return found if isinstance(found, Mapping) else None
 
 
-def tell_compiled(executable: CpuLoadedExecutable) -> None:
+def tell_compiled(executable: Compiled) -> None:
     """Tells `trivium.explain` of a program; what that takes is imported when the first one has been compiled."""
     from trivium.jax_plugin.explaining import tell_compiled
 

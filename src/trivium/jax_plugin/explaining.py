@@ -1,9 +1,9 @@
-"""What `trivium.explain` says of the programs that JAX compiles for the device `trivium`."""
+"""What `trivium.explain` says of the programs that JAX compiles for the devices of Trivium."""
 
 from __future__ import annotations
 
 from trivium import journal
-from trivium.backends.cpu.client import CpuLoadedExecutable
+from trivium.backends.plugin.compiler import Compiled
 from trivium.ir.func import Module
 from trivium.ir.location import CallSiteLocation, FileLocation, Location
 
@@ -13,7 +13,7 @@ TRACED = (
 )
 
 
-def tell_compiled(executable: CpuLoadedExecutable) -> None:
+def tell_compiled(executable: Compiled) -> None:
     """Tells the journal of a program."""
     module = executable.stages.module
     about = " at ".join(filter(None, (module.sym_name or executable.name, _place(module))))

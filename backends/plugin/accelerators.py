@@ -1,0 +1,95 @@
+"""Accelerators as devices of the native runtime: the functions of `AcceleratorFunctions`, with which it allocates memory,
+copies arrays and runs programs. Native code knows memory by numbers."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from trivium import backends
+from trivium.backends import native
+from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
+from trivium.backends.gpu.driver import AnyDriver, Memory
+from trivium.ir.errors import ExecutionError
+
+_numbers = itertools.count(1)
+
+_memories: dict[int, tuple[Memory, AnyDriver]] = {}
+
+programs: WeakValueDictionary[int, GpuLoadedExecutable] = WeakValueDictionary()
+"""Programs that native code may run, by the handle with which it releases them."""
+
+
+def client_of(device: str) -> GpuClient:
+    """Returns the client of a device such as "cuda:0"."""
+    client = backends.client(device)
+    if not isinstance(client, GpuClient):
+        raise ExecutionError(f"the device is {device!r}, expected an accelerator, such as 'cuda:0' or 'opencl:0'")
+    return client
+
+
+def open(platform: bytes, sink: int) -> None:
+    name = platform.decode()
+    kinds = [client_of(f"{name}:{number}").devices[0].kind for number in range(backends.count(name))]
+    text = "\n".join(kinds).encode()
+    native.load().trivium_pjrt_write(ctypes.c_void_p(sink), text, ctypes.c_size_t(len(text)))
+
+
+def allocate(device: bytes, sizes: Any, count: int, memories: Any) -> None:
+    driver = client_of(device.decode()).driver
+    allocated = [driver.allocate(size) for size in sizes[:count]]
+    for position, memory in enumerate(allocated):
+        memories[position] = _numbered(memory, driver)
+
+
+def borrow(device: bytes, address: int | None, nbytes: int, memory: Any) -> None:
+    driver = client_of(device.decode()).driver
+    memory[0] = _numbered(driver.at_address(address or 0, nbytes), driver)
+
+
+def _numbered(memory: Memory, driver: AnyDriver) -> int:
+    number = next(_numbers)
+    _memories[number] = memory, driver
+    return number
+
+
+def release(numbers: Any, count: int) -> None:
+    for position in range(count):
+        del _memories[numbers[position]]
+
+
+def upload(number: int, source: int | None, nbytes: int) -> None:
+    memory, driver = _memories[number]
+    driver.upload(memory, _host(source, nbytes))
+
+
+def download(number: int, target: int | None, nbytes: int) -> None:
+    memory, driver = _memories[number]
+    driver.download(_host(target, nbytes), memory)
+
+
+def _host(address: int | None, nbytes: int) -> np.ndarray:
+    """Returns the host's memory as bytes."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address or 0)) if nbytes else np.empty(0, np.uint8)
+
+
+def address(number: int, address: Any) -> None:
+    memory, driver = _memories[number]
+    address[0] = driver.address(memory)
+
+
+def run(program: int, memories: Any, count: int) -> None:
+    executable = programs[program]
+    given: Sequence[Memory] = [_memories[number][0] for number in memories[:count]]
+    taken = len(executable.inputs)
+    executable.run_on(given[:taken], given[taken:])
+
+
+def mark(device: bytes, event: Any) -> None:
+    for name, address in client_of(device.decode()).driver.native_event().items():
+        setattr(event[0], name, address)

@@ -1,0 +1,132 @@
+"""GPUs as devices of JAX: on OpenCL's runtime for processors, and on a simulated GPU of NVIDIA's."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.jax
+
+jax = pytest.importorskip("jax")
+pytest.importorskip("flax")
+pytest.importorskip("optax")
+
+from tests.backends.gpu.simulator import needs_simulator
+from tests.jax.device_checks import CHECKS
+from trivium.backends.gpu import opencl
+
+ROOT = Path(__file__).parents[2]
+
+SEVERAL = "needs several devices, and programs of several devices run on processors only"
+ADDRESS = "needs the address of an array, which OpenCL does not have"
+
+OTHERS = {
+    "several_devices": SEVERAL,
+    "callbacks_under_a_mesh": SEVERAL,
+    "collectives": SEVERAL,
+    "terms_of_sums": SEVERAL,
+    "error_on_one_of_several_devices": SEVERAL,
+    "ordered_callbacks_of_devices": SEVERAL,
+    "callbacks_on_parts": SEVERAL,
+    "inspected_shardings": SEVERAL,
+    "layouts_on_several_devices": SEVERAL,
+    "arrays_in_any_layout": SEVERAL,
+    "host_memory": ADDRESS,
+    "memory_is_used_again": ADDRESS,
+    "foreign_functions_of_this_platform": "handlers for a GPU expect its memory, and Trivium calls none",
+}
+"""The checks that a GPU cannot pass."""
+
+needs_opencl = pytest.mark.skipif(
+    not opencl.is_installed() or not opencl.devices(),
+    reason="no driver of OpenCL here takes SPIR-V: pip install 'trivium[gpu-test]'",
+)
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    """Runs Python code in a process in which a GPU is the platform."""
+    variables = {**os.environ, "JAX_PLATFORMS": "trivium_gpu", "TRIVIUM_GPU": "opencl", **environment}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=570)
+
+
+@pytest.fixture(scope="module")
+def failures() -> dict[str, str]:
+    names = [check.__name__ for check in CHECKS if check.__name__ not in OTHERS]
+    done = run("-m", "tests.jax.device_checks", *names)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {check["name"]: check["failure"] for check in found}
+
+
+@needs_opencl
+@pytest.mark.parametrize("name", [check.__name__ for check in CHECKS if check.__name__ not in OTHERS])
+def test_check(name: str, failures: dict[str, str]) -> None:
+    assert not failures[name], failures[name]
+
+
+@needs_opencl
+def test_programs_of_several_devices_are_refused() -> None:
+    script = """
+import jax, jax.numpy as jnp
+from trivium.jax_plugin import GPU
+mesh = jax.sharding.AbstractMesh((2,), ("x",))
+print(jax.devices())
+"""
+    assert "TriviumDevice(id=0, opencl)" in run("-c", script).stdout
+
+
+SIMULATED = """
+import gc
+from tests.backends.gpu import simulator
+with simulator.simulated():
+    import jax, jax.numpy as jnp, numpy as np
+    device, *_ = jax.devices()
+    print(device.platform, device.device_kind)
+    step = jax.jit(lambda w, x: (w - 0.1 * jnp.tanh(x @ w).mean(), (x @ w).sum()), donate_argnums=0)
+    w, x = jnp.ones((8, 8)), jnp.asarray(np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32))
+    w_cpu, x_cpu = np.asarray(w), np.asarray(x)
+    for _ in range(40):
+        w, total = step(w, x)
+        w_cpu, total_cpu = w_cpu - np.float32(0.1) * np.tanh(x_cpu @ w_cpu).mean(), (x_cpu @ w_cpu).sum()
+    np.testing.assert_allclose(w.block_until_ready(), w_cpu, rtol=1e-4)
+    np.testing.assert_allclose(total, total_cpu, rtol=1e-4)
+    print(w.unsafe_buffer_pointer() != 0, w.devices() == {device})
+    events = simulator.fake().fake_live()
+    for _ in range(200):
+        w, total = step(w, x)
+    w.block_until_ready()
+    print(simulator.fake().fake_live() - events < 100)
+"""
+
+
+@needs_simulator
+def test_a_simulated_gpu_of_nvidia() -> None:
+    done = run("-c", SIMULATED, TRIVIUM_GPU="cuda", TRIVIUM_CACHE="0")
+    assert done.returncode == 0, done.stderr
+    first, *rest = done.stdout.splitlines()
+    assert first.startswith("trivium_gpu ")
+    assert rest == ["True True", "True"]
+
+
+def test_a_platform_that_is_none() -> None:
+    done = run("-c", "import jax; jax.devices()", TRIVIUM_GPU="abacus")
+    assert done.returncode != 0
+    assert "TRIVIUM_GPU has 'abacus', expected one of cuda, opencl" in done.stderr
+
+
+def test_without_a_driver_the_reason_is_told() -> None:
+    done = run("-c", "import jax; jax.devices()", TRIVIUM_GPU="cuda")
+    if done.returncode == 0:
+        pytest.skip("there is a GPU of NVIDIA's here")
+    assert "NVIDIA's driver" in done.stderr
+
+
+def test_other_platforms_do_not_depend_on_it() -> None:
+    """A platform that nobody asked for by JAX's list of platforms is left out if it does not start."""
+    script = "import jax; print(jax.default_backend(), len(jax.devices('trivium')))"
+    done = run("-c", script, JAX_PLATFORMS="", TRIVIUM_GPU="abacus")
+    assert done.stdout.split() == ["cpu", "1"], done.stderr
