@@ -101,7 +101,7 @@ class Operation:
         """Links an operation without any checks. `segments` has, under `operands` and `results`, the sizes of the
         declared groups where the counts alone do not determine them."""
         self._operands = tuple(operands)
-        self.results = tuple(OpResult(kind, self, index) for index, kind in enumerate(result_types))
+        self.results = tuple([OpResult(kind, self, index) for index, kind in enumerate(result_types)])
         self.attributes = attributes if attributes is not None else {}
         self.regions = tuple(regions)
         self.extra: dict[str, Any] = dict(extra) if extra else {}
@@ -129,11 +129,11 @@ class Operation:
 
     @property
     def operand_types(self) -> tuple[Type, ...]:
-        return tuple(value.type for value in self._operands)
+        return tuple([value.type for value in self._operands])
 
     @property
     def result_types(self) -> tuple[Type, ...]:
-        return tuple(value.type for value in self.results)
+        return tuple([value.type for value in self.results])
 
     @property
     def is_used(self) -> bool:
@@ -361,10 +361,10 @@ def _clone(operation: Operation, mapping: dict[Value, Value]) -> Any:
     copy = operation.__class__.__new__(operation.__class__)
     Operation.__init__(
         copy,
-        [mapping.get(value, value) for value in operation.operands],
-        operation.result_types,
+        [mapping.get(value, value) for value in operation._operands],
+        [value.type for value in operation.results],
         dict(operation.attributes),
-        [region.clone(mapping) for region in operation.regions],
+        [region.clone(mapping) for region in operation.regions] if operation.regions else (),
         operation.extra,
         operation.location,
         operation.segments,

@@ -85,6 +85,10 @@ class Op(Operation):
     ATTRIBUTES: ClassVar[tuple[AttributeField, ...]] = ()
     REGIONS: ClassVar[tuple[Field, ...]] = ()
     RESULTS: ClassVar[tuple[Field, ...]] = ()
+    DEFAULTS: ClassVar[Mapping[str, object]] = {}
+    """The default of every field, by name; `REQUIRED` where there is none."""
+    POSITIONAL: ClassVar[tuple[str, ...]] = ()
+    """The names of the fields that the constructor takes by position, in order."""
     TRAITS: ClassVar[frozenset[Trait]] = frozenset()
     STATES_GROUPS: ClassVar[bool] = False
     """Whether MLIR writes the sizes of the op's groups of operands and results even when they follow from the
@@ -194,6 +198,8 @@ class Op(Operation):
 
     @classmethod
     def _unequal(cls, fields: tuple[Field, ...], sizes: tuple[int, ...]) -> bool:
+        if len(fields) < 2:
+            return False
         variadic = [size for field, size in zip(fields, sizes, strict=True) if field.arity]
         return len(variadic) > 1 and len(set(variadic)) > 1
 
@@ -240,6 +246,9 @@ def _declare(cls: type[Op]) -> None:
         tuple(field for field in cls.FIELDS if field.role is role) for role in (Role.OPERAND, Role.REGION, Role.RESULT)
     )
     cls.ATTRIBUTES = tuple(field for field in cls.FIELDS if isinstance(field, AttributeField))
+    cls.DEFAULTS = {field.name: field.default for field in cls.FIELDS}
+    inputs = (*cls.OPERANDS, *cls.ATTRIBUTES, *cls.REGIONS)
+    cls.POSITIONAL = tuple(field.name for field in inputs if field.default is REQUIRED)
     for fields, source in ((cls.OPERANDS, "_operands"), (cls.REGIONS, "regions"), (cls.RESULTS, "results")):
         for index, field in enumerate(fields):
             if field.name != source:  # the list of all results has that name already
@@ -283,20 +292,19 @@ def _order(field: Field) -> int:
 
 
 def _bind(cls: type[Op], values: tuple[object, ...], named: dict[str, object]) -> dict[str, Any]:
-    positional = [field for field in (*cls.OPERANDS, *cls.ATTRIBUTES, *cls.REGIONS) if field.default is REQUIRED]
-    if len(values) > len(positional):
-        raise VerificationError(f"{cls.NAME} has {len(values)} arguments, expected at most {len(positional)}")
-    given = {field.name: value for field, value in zip(positional, values, strict=False)}
+    """Returns the value of every field, by name."""
+    if len(values) > len(cls.POSITIONAL):
+        raise VerificationError(f"{cls.NAME} has {len(values)} arguments, expected at most {len(cls.POSITIONAL)}")
+    given: dict[str, Any] = dict(zip(cls.POSITIONAL, values, strict=False))
     for name, value in named.items():
-        if name in given or all(name != field.name for field in cls.FIELDS):
-            known = ", ".join(field.name for field in cls.FIELDS)
+        if name in given or name not in cls.DEFAULTS:
+            known = ", ".join(cls.DEFAULTS)
             raise VerificationError(f"{cls.NAME} has an unexpected argument {name}, expected {known}")
         given[name] = value
+    given = {**cls.DEFAULTS, **given}
     for field in cls.FIELDS:
-        if field.name not in given:
-            if field.default is REQUIRED:
-                raise VerificationError(f"{cls.NAME} lacks its {field.role.value} {field.name}")
-            given[field.name] = field.default
+        if given[field.name] is REQUIRED:
+            raise VerificationError(f"{cls.NAME} lacks its {field.role.value} {field.name}")
     return given
 
 

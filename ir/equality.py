@@ -104,7 +104,7 @@ class _Comparison:
 
 
 def _agree(name: str, one: Any, other: Any) -> bool:
-    return one == other or (name in _DICTIONARIES and not any(one or ()) and not any(other or ()))
+    return one is other or one == other or (name in _DICTIONARIES and not any(one or ()) and not any(other or ()))
 
 
 def _shown(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trivium.compiler.kernel import printer, verifier
@@ -24,6 +24,7 @@ class Kernel:
     body: Block
     contraction: Contraction | None = None
     attention: Attention | None = None
+    _digest: str | None = field(default=None, init=False, repr=False)
 
     def __str__(self) -> str:
         return printer.print_kernel(self)
@@ -40,5 +41,7 @@ class Kernel:
 
     def digest(self) -> str:
         """Returns a hash that is equal for kernels that differ at most in their names and their buffers' names: a
-        backend compiles each digest once."""
-        return printer.digest(self)
+        backend compiles each digest once. It is computed once, since a kernel that was built does not change."""
+        if self._digest is None:
+            self._digest = printer.digest(self)
+        return self._digest

@@ -58,7 +58,7 @@ def main() -> None:
 @SHAPES
 @TRUST
 def convert(source: Path, output: Path, target_version: str | None, shapes: Sequence[str], trust: bool) -> None:
-    """Converts a model (.onnx, .pt2, SavedModel folder, .mlir, .mlirbc) to a Trivium program."""
+    """Converts a model (.onnx, .pt2, .keras, .h5, SavedModel folder, .mlir, .mlirbc) to a Trivium program."""
     module = _loaded(source, trust, shapes)
     module.verify()
     module.save(output, version=target_version)

@@ -10,12 +10,12 @@ from typing import Protocol, cast, runtime_checkable
 from trivium.backends import client
 from trivium.backends.pjrt import LoadedExecutable
 from trivium.compiler.artifact import Artifact
-from trivium.compiler.digest import structure_digest
 from trivium.compiler.dynamic import is_dynamic
 from trivium.compiler.passes.watch import watched_by
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.compiler.target import Target
 from trivium.debug.tape import Tape
+from trivium.ir.equality import equal
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
 from trivium.page.tags import tagged
@@ -52,7 +52,7 @@ class TracedStages(Stages):
         """Optimizes a module once more for its page. The program is that of the stages, in which the module was lowered
         before. Raises an Error if that was another module."""
         found = cls(module, stages.target, stages.options)
-        if structure_digest(found.graph) != structure_digest(stages.graph):
+        if not equal(found.graph, stages.graph):
             raise Error(f"{module.main.sym_name} is another program than the one that was compiled, expected the same")
         found.program = stages.program
         return found
