@@ -4,9 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
+from trivium.backends.llvm import math
 from trivium.compiler import pipeline
-from trivium.compiler.lowering import ELEMENT
+from trivium.compiler.lowering import ELEMENT, reduction
 from trivium.compiler.lowering.context import LoweringContext
+from trivium.compiler.lowering.index import Indices
+from trivium.compiler.passes.canonicalize import PATTERNS
 from trivium.compiler.passes.manager import Pass
 from trivium.ir import ops
 from trivium.ir.core import Operation
@@ -37,6 +40,26 @@ def wrong_pass(monkeypatch: pytest.MonkeyPatch, change: Callable[[Operation], No
             return False
 
     monkeypatch.setattr(pipeline, "PIPELINE", (*pipeline.PIPELINE, Wrong()))
+
+
+def wrong_rewrite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local rewrite whose two sides are not equal: logistic(x) == tanh(x)."""
+    monkeypatch.setitem(PATTERNS.patterns, ops.Logistic, [lambda op: ops.Tanh(op.operand)])
+
+
+def wrong_lowering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reductions read the first element of what they fold again and again."""
+    right = reduction._folded_place
+
+    def place(op: ops.Reduce, indices: Indices, folded: Indices) -> Indices:
+        return right(op, indices, tuple(index * 0 for index in folded))
+
+    monkeypatch.setattr(reduction, "_folded_place", place)
+
+
+def wrong_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code of the sine is that of the cosine."""
+    monkeypatch.setitem(math._F32, "sine", math._F32["cosine"])
 
 
 def swapped(op: Operation) -> None:

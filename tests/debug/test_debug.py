@@ -39,15 +39,15 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 MISTAKES: dict[str, tuple[Plant, str]] = {
     "wrong rule of tanh": (lambda m: planted.wrong_rule(m, ops.Tanh), "stablehlo.tanh"),
-    "wrong rule of logistic": (lambda m: planted.wrong_rule(m, ops.Logistic), "stablehlo.logistic"),
-    "wrong rule of sine": (lambda m: planted.wrong_rule(m, ops.Sine), "stablehlo.sine"),
+    "wrong rewrite": (planted.wrong_rewrite, "stablehlo.logistic"),
+    "wrong lowering": (planted.wrong_lowering, "stablehlo.reduce"),
+    "wrong machine code": (planted.wrong_machine_code, "stablehlo.sine"),
     "wrong rule of add": (lambda m: planted.wrong_rule(m, ops.Add), "stablehlo.add"),
     "wrong fusion": (lambda m: planted.wrong_rule(m, ops.Tanh, planted.is_used_once), "stablehlo.tanh"),
     "wrong fusion later": (lambda m: planted.wrong_rule(m, ops.Exponential, planted.is_used_once), "stablehlo.exp"),
     "swapped operands": (lambda m: planted.wrong_pass(m, planted.swapped), "stablehlo.subtract"),
     "wrong constant": (lambda m: planted.wrong_pass(m, planted.doubled), "stablehlo.constant"),
     "forgotten op": (lambda m: planted.wrong_pass(m, planted.forgotten), "stablehlo.floor"),
-    "wrong rule of multiply": (lambda m: planted.wrong_rule(m, ops.Multiply), "stablehlo.multiply"),
 }
 
 
