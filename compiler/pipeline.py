@@ -60,11 +60,16 @@ def specialize(module: Module, shapes: Sequence[Shape | None], values: Mapping[i
 
 
 def optimize(
-    module: Module, target: Target | None = None, *, verify: bool = False, observe: Observer | None = None
+    module: Module,
+    target: Target | None = None,
+    *,
+    verify: bool = False,
+    observe: Observer | None = None,
+    copy: bool = True,
 ) -> Module:
-    """Returns an optimized copy of `module`; the module itself does not change. Without a target, only the passes run
-    that are the same for every device."""
+    """Returns an optimized copy of `module`, which itself does not change; or changes it, without `copy`. Without a
+    target, only the passes run that are the same for every device."""
     own = () if target is None or target.tiles is None else (Tile(target.tiles.shared(target.threads)), CLEAN_UP)
     if target is not None and target.layouts is not None:
         own = (SkipRows(), WeightGradients(target.vector_bytes), CLEAN_UP, *own)
-    return run_passes(module.clone(), (*PIPELINE, *own), verify=verify, observe=observe)
+    return run_passes(module.clone() if copy else module, (*PIPELINE, *own), verify=verify, observe=observe)

@@ -4,6 +4,7 @@ integers, which may be read as signed or unsigned."""
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,14 @@ def float_text(value: npt.ArrayLike, kind: FloatType) -> str:
     distinguish it from its neighbours, or as bits if the text would have no decimal point (NaN, infinities, long
     integers)."""
     number = narrow(value, kind) if isinstance(value, float) else np.asarray(value, kind.dtype)
-    wide = float(number)  # type: ignore[arg-type]
+    return _float_text(number.tobytes(), kind)
+
+
+@lru_cache(1 << 12)
+def _float_text(data: bytes, kind: FloatType) -> str:
+    """Formats a float that is given by its bytes. Programs repeat few numbers many times."""
+    number = np.frombuffer(data, kind.dtype)[0]
+    wide = float(number)
     text = ""
     if np.isfinite(wide):
         sign = "-" if np.signbit(wide) else ""

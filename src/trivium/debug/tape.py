@@ -167,7 +167,8 @@ class Tape:
         changed = False
         for place, line in enumerate(self._lines()):
             line.place = place
-        units = [op for function in module.functions.values() for op in _units_of(function)]
+        functions = {function: _units_of(function) for function in module.functions.values()}
+        units = [op for own in functions.values() for op in own]
         present = set(units)
         for op in [op for op in self._units if op not in present]:
             self._end(self._units.pop(op).lines)
@@ -175,14 +176,14 @@ class Tape:
         for op in self._out_of_order(units):
             self._end(self._units.pop(op).lines)
         cursor = self._head
-        for function in module.functions.values():
-            for op in _units_of(function):
+        for function, own in functions.items():
+            for op in own:
                 unit = self._units.get(op)
                 if unit is None:
                     cursor = self._write(op, cursor)
                     changed = True
                     continue
-                if not _same(unit.state, _state(op)):
+                if not _is_as(unit.state, op):
                     changed |= self._update(op)
                 cursor = unit.lines[0 if op is function else -1]
             cursor = self._units[function].lines[-1]
@@ -270,10 +271,8 @@ class Tape:
         return name
 
 
-def _units_of(function: Function) -> Iterator[Operation]:
-    yield function
-    if not function.is_declaration:
-        yield from function.body.block
+def _units_of(function: Function) -> list[Operation]:
+    return [function, *([] if function.is_declaration else function.body.block)]
 
 
 def _state(op: Operation) -> list[object]:
@@ -282,12 +281,16 @@ def _state(op: Operation) -> list[object]:
     if isinstance(op, Function):
         return [*op.attributes.values(), *(argument.type for argument in op.arguments)]
     if not op.regions:
-        return [op.operands, *(value.type for value in op.results)]
+        return [op.operands, *op.result_types]
     return [part for one in op.walk() for part in (one, one.operands)]
 
 
-def _same(before: Sequence[object], after: Sequence[object]) -> bool:
-    return len(before) == len(after) and all(map(operator.is_, before, after))
+def _is_as(state: Sequence[object], op: Operation) -> bool:
+    """Whether the state of an op is still this one."""
+    if not op.regions and len(op.results) == 1:  # most ops
+        return state[0] is op.operands and state[1] is op.results[0].type
+    now = _state(op)
+    return len(state) == len(now) and all(map(operator.is_, state, now))
 
 
 def _increasing(places: Sequence[int]) -> set[int]:

@@ -219,10 +219,18 @@ def _passes(passes: Passes) -> Json:
 
 def _item(item: Item) -> dict[str, Json]:
     entry: dict[str, Json] = {"label": item.label, "kind": item.kind}
-    entry |= {name: value for name in ("type", "path", "group", "hidden") if (value := getattr(item, name))}
-    entry |= {name: [*value] for name in ("origins", "operands") if (value := getattr(item, name))}
-    if item.facts:
-        entry["facts"] = {**item.facts}
+    plain = (
+        ("type", item.type),
+        ("path", item.path),
+        ("group", item.group),
+        ("hidden", item.hidden),
+        ("origins", [*item.origins]),
+        ("operands", [*item.operands]),
+        ("facts", {**item.facts}),
+    )
+    for name, value in plain:
+        if value:
+            entry[name] = value
     if item.constant is not None:
-        entry["constant"] = dataclasses.asdict(item.constant)
+        entry["constant"] = {**vars(item.constant)}
     return entry

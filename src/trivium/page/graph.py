@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from trivium.ir import ops
 from trivium.ir.core import BlockArgument, Operation, Value
@@ -13,7 +14,7 @@ from trivium.page.constants import histogram
 from trivium.page.data import Item, Stage
 from trivium.page.groups import Line, group_items, split_path
 from trivium.page.listing import listing
-from trivium.page.tags import ops_of
+from trivium.page.tags import Tag, ops_of
 
 MOST_CONSTANTS = 2000
 """The number of constants that get a histogram: as many as a model has parameters."""
@@ -43,13 +44,24 @@ def graph_stage(module: Module, name: str, title: str, origins: Origins) -> Stag
     for item, path in zip(stage.items, paths, strict=True):
         item.path = path
     places = _places(functions, every, paths)
-    stage.groups = group_items(stage.items, places, [_line(op) for op in every] + [None] * len(arguments))
+    stage.groups = group_items(stage.items, places, _lines(every) + [None] * len(arguments))
     return stage
 
 
-def _line(op: Operation) -> Line:
-    place = next(iter(file_locations(op.location, 1)), None)
-    return (place.file, place.line) if place else None
+def _lines(every: Sequence[Operation]) -> list[Line]:
+    """Returns the line of every op."""
+
+    @cache
+    def line_of(location: Location) -> Line:
+        place = next(iter(file_locations(location, 1)), None)
+        return (place.file, place.line) if place else None
+
+    return [line_of(_own_location(op)) for op in every]
+
+
+def _own_location(op: Operation) -> Location:
+    """Returns the location of an op without its tag, if it has one: many ops share it."""
+    return op.location.place if isinstance(op.location, Tag) else op.location
 
 
 def _item(op: Operation, hidden: bool, operands: list[int], origins: list[int]) -> Item:
@@ -107,9 +119,13 @@ def _paths(every: Sequence[Operation]) -> list[str]:
     """Returns the path of every item. If its location has none, it has the path of the first op that uses the result,
     or of the op that contains the region."""
     known: dict[Operation, str] = {}
+    path_of = cache(module_path)
     for op in reversed(every):
-        user = next((user for value in op.results for user in value.users), None)
-        known[op] = module_path(op.location) or known.get(user, "") if user else module_path(op.location)
+        path = path_of(_own_location(op))
+        if not path:
+            user = next((user for value in op.results for user, _ in value.uses), None)
+            path = known.get(user, "") if user is not None else ""
+        known[op] = path
     for op in every:
         if not known[op] and op.parent_op in known:
             known[op] = known[op.parent_op]

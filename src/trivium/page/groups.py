@@ -140,7 +140,10 @@ def repetition(keys: Sequence[Hashable]) -> tuple[int, int, int]:
     best = (0, len(keys), 1)
     covered = len(keys) // 3  # shorter ones are coincidence
     for period in range(SHORTEST, len(keys) // 2 + 1):
-        start, length = _longest_run(sequence[:-period] == sequence[period:])
+        equal = sequence[:-period] == sequence[period:]
+        if np.count_nonzero(equal) + period <= covered:
+            continue  # even if all of them were one run
+        start, length = _longest_run(equal)
         count = length // period + 1
         if count > 1 and count * period > covered:
             best, covered = (start, period, count), count * period

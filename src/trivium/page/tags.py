@@ -57,6 +57,7 @@ def tags_of(location: Location) -> list[int]:
     while waiting:
         place = waiting.pop()
         if isinstance(place, Tag):
-            found[place.number] = None
-        waiting.extend(place.children)
+            found[place.number] = None  # the op's own location has no tags
+        else:
+            waiting.extend(place.children)
     return sorted(found)

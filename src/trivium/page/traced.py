@@ -12,6 +12,7 @@ from trivium.backends.pjrt import LoadedExecutable
 from trivium.compiler.artifact import Artifact
 from trivium.compiler.dynamic import is_dynamic
 from trivium.compiler.passes.watch import watched_by
+from trivium.compiler.pipeline import optimize
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.compiler.target import Target
 from trivium.debug.tape import Tape
@@ -52,6 +53,9 @@ class TracedStages(Stages):
         """Optimizes a module once more for its page. The program is that of the stages, in which the module was lowered
         before. Raises an Error if that was another module."""
         found = cls(module, stages.target, stages.options)
+        found.module.verify()
+        with watched_by(found.tape):
+            found.graph = optimize(found.module, found.target, copy=False)  # the copy with tags is not needed again
         if not equal(found.graph, stages.graph):
             raise Error(f"{module.main.sym_name} is another program than the one that was compiled, expected the same")
         found.program = stages.program
