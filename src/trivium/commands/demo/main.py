@@ -26,8 +26,8 @@ from trivium.commands.demo.contestant import Contestant
 from trivium.commands.demo.data import Digits, batches_in_all, load_digits
 from trivium.executable import Executable
 from trivium.ir.errors import Error
-from trivium.ir.func import Module
 from trivium.page import frame_of
+from trivium.page.tags import every_op
 from trivium.report import Row, write_report
 
 LEAST_ACCURACY = 0.97
@@ -99,8 +99,8 @@ def _compare(entry: Contestant, digits: Digits, output: Path, console: Console, 
         timings = {name: median for name, (median, _) in measure(calls, SECONDS_EACH).items()}
     return Row(
         framework=entry.framework,
-        ops_before=count_ops(entry.module),
-        ops_after=count_ops(compiled.graph),
+        ops_before=len(every_op(entry.module)),
+        ops_after=len(every_op(compiled.graph)),
         kernels=len(compiled.program.kernels()),
         accuracy=float((logits.argmax(1) == digits.test_labels).mean()),
         difference=float(np.abs(logits - expected).max() / np.abs(expected).max()),
@@ -130,12 +130,6 @@ def _in_fresh_process(path: Path, output: Path, device: str) -> np.ndarray:
         raise Error(f"running {path} in a fresh process ended with {done.returncode}: {done.stderr.strip()}")
     with np.load(result) as arrays:
         return arrays["0"]
-
-
-def count_ops(module: Module) -> int:
-    """Counts the ops of a module, including those in regions, but not functions and returns."""
-    skipped = ("func.func", "builtin.module", "func.return", "stablehlo.return")
-    return sum(op.NAME not in skipped for op in module.walk())
 
 
 def _table(rows: list[Row]) -> Table:
