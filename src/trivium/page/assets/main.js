@@ -84,7 +84,7 @@ trivium.start = function (data) {
   const help = trivium.help(names.length, panel, passes);
   const facts = Object.entries(model.facts).map(([name, value]) => `${name} ${value}`).join(" · ");
   document.body.append(
-    element("header", {}, element("h1", {}, model.title), element("span", { class: "facts" }, facts), element("span", { class: "gap" }), search.root,
+    element("header", {}, element("h1", {}, model.title), element("span", { class: "facts" }, facts), search.root,
       element("nav", { "aria-label": "stages" }, ...switches), element("button", { title: "dark or light (d)", "aria-label": "dark or light", onclick: theme }, "◐"),
       element("button", { title: "keys (?)", "aria-label": "keys", onclick: () => help.showModal() }, "?")),
     panes, said, help);
