@@ -57,8 +57,8 @@ def _key(op: Operation) -> Any:
     operands = tuple(map(id, op.operands))
     if isinstance(op, Op) and is_commutative(op):
         operands = tuple(sorted(operands))
-    attributes = tuple((name, _attribute_key(value)) for name, value in sorted(op.attributes.items()))
-    extra = frozenset(op.extra.items())
+    attributes = tuple([(name, _attribute_key(value)) for name, value in sorted(op.attributes.items())])
+    extra = frozenset(op.extra.items()) if op.extra else None
     return type(op), operands, attributes, extra, op.result_types
 
 

@@ -289,7 +289,12 @@ class Line:
         if op.regions or len(op.operands) not in self._operands or len(op.results) not in self._results:
             return False
         given = all([op.attributes.get(name) is not None for name in self._required])
-        return given and all([piece.fits(op) for piece in self.pieces])
+        return given and all([piece.fits(op) for piece in self._choosy])
+
+    @cached_property
+    def _choosy(self) -> list[Piece]:
+        """The pieces that do not fit every op."""
+        return [piece for piece in self.pieces if not isinstance(piece, Literal | AllOperands | OptionalPieces)]
 
     @cached_property
     def _required(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import numpy as np
 
 from trivium.compiler.liveness import Liveness
 from trivium.compiler.program import Arena, Array, Program, Step, operands, walk
@@ -40,21 +40,27 @@ def _held(program: Program, steps: list[Step]) -> list[Held]:
 def _used(held: list[Held], steps: int) -> list[int]:
     """Returns how many bytes are in use at each step. Bytes that arrays share, as results may with arguments, count
     once."""
-    at: list[list[Held]] = [[] for _ in range(steps)]
-    for array in sorted(held, key=lambda array: array.offset):
+    changes: list[list[tuple[int, bool]]] = [[] for _ in range(steps + 1)]
+    arrays = sorted(held, key=lambda array: array.offset)
+    for number, array in enumerate(arrays):
         for first, last in array.spans:
-            for step in range(first, last + 1):
-                at[step].append(array)
-    return [_union((array.offset, array.offset + array.nbytes) for array in arrays) for arrays in at]
+            changes[first].append((number, True))
+            changes[last + 1].append((number, False))
+    begins = np.array([array.offset for array in arrays], np.int64)
+    ends = np.array([array.offset + array.nbytes for array in arrays], np.int64)
+    alive = np.zeros(len(arrays), bool)
+    used = []
+    for step in range(steps):
+        for number, begin in changes[step]:
+            alive[number] = begin
+        used.append(_union(begins[alive], ends[alive]))
+    return used
 
 
-def _union(ranges: Iterable[tuple[int, int]]) -> int:
-    """Returns the number of bytes in ranges that are sorted."""
-    total = end = 0
-    for begin, after in ranges:
-        total += max(0, after - max(begin, end))
-        end = max(end, after)
-    return total
+def _union(begins: np.ndarray, ends: np.ndarray) -> int:
+    """Returns the number of bytes in ranges, which are sorted by where they begin."""
+    covered = np.maximum.accumulate(np.concatenate([[0], ends]))[:-1]
+    return int(np.maximum(ends - np.maximum(begins, covered), 0).sum())
 
 
 def _spans(points: int) -> list[tuple[int, int]]:
