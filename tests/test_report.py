@@ -29,6 +29,13 @@ def test_programs_are_side_by_side(tmp_path: Path) -> None:
     assert text.index("4.00 ms") < text.index("<iframe") < text.index("<h2>ONNX")
 
 
+def test_another_device_is_named(tmp_path: Path) -> None:
+    write_report(tmp_path / "report.html", "Programs", [row("JAX", 0.002)], "opencl:0 (a GPU)")
+    text = (tmp_path / "report.html").read_text()
+    assert "Trivium runs on opencl:0 (a GPU), the frameworks and their compilers on the processor." in text
+    assert "profile" not in text.partition("<iframe")[0].rpartition("<p>")[2].partition("<code>")[0]
+
+
 def test_a_report_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(Error, match="cannot write"):
         write_report(tmp_path / "no" / "report.html", "Programs", [])

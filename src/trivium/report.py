@@ -51,12 +51,13 @@ class Row:
         ]
 
 
-def write_report(path: Path, title: str, rows: Sequence[Row]) -> None:
-    """Writes the report: the table, and side by side the times and the page of each framework's program."""
+def write_report(path: Path, title: str, rows: Sequence[Row], device: str = "") -> None:
+    """Writes the report: the table, and side by side the times and the page of each framework's program. `device` is
+    the one that Trivium runs on, if that is not the processor, on which the frameworks run."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("trivium", "templates"), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    page = environment.get_template("report.html.j2").render(title=title, rows=rows)
+    page = environment.get_template("report.html.j2").render(title=title, rows=rows, device=device)
     try:
         path.write_text(page)
     except OSError as error:

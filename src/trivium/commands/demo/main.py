@@ -44,7 +44,7 @@ def run(output: Path, device: str = "cpu") -> None:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Error(f"cannot create the folder {output}: {error.strerror}") from None
-    client(device)  # an unknown device is an error now, not after the training
+    backend = client(device)  # an unknown device is an error now, not after the training
     digits = load_digits()
     contestants = _train_all(digits, output, console)
     np.save(output / "images.npy", digits.test_images)
@@ -53,7 +53,8 @@ def run(output: Path, device: str = "cpu") -> None:
     for note in (note for entry in contestants for note in entry.notes):
         console.print(note)
     report = output / "report.html"
-    write_report(report, "One program from three frameworks", rows)
+    elsewhere = "" if backend.platform_name == "cpu" else f"{device} ({backend.devices[0].kind})"
+    write_report(report, "One program from three frameworks", rows, elsewhere)
     console.print(f"Wrote the programs and {report}.")
     _judge(rows, output)
 
