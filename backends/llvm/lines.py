@@ -50,11 +50,13 @@ class LinedModule(ll.Module):
         return self._places[function, line]
 
     def complete(self, kernel: Kernel, functions: list[ll.Function]) -> None:
-        """Gives what has no line in the functions of a kernel that of its innermost reduction, which is what templates
-        compute, or of its first loop."""
+        """Gives what has no line in the functions of a kernel that of its first loop, or, if a template may compute
+        it, of its first reduction."""
         every = list(walk(kernel.body))
-        sums = [i for i in every if getattr(i, "kind", "") == "reduction"] or [i for i in every if i.blocks] or every
-        line = next((self.lines[instruction] for instruction in sums if instruction in self.lines), 0)
+        templated = kernel.contraction is not None or kernel.attention is not None
+        sums = [i for i in every if templated and getattr(i, "kind", "") == "reduction"]
+        first = sums or [i for i in every if i.blocks] or every
+        line = next((self.lines[instruction] for instruction in first if instruction in self.lines), 0)
         for function in functions:
             for instruction in (i for block in function.blocks for i in block.instructions):
                 instruction.metadata.setdefault("dbg", self.place(function, line))

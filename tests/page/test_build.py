@@ -195,3 +195,18 @@ def test_machine_code_names_lines_of_kernels(page: Page) -> None:
         ]
         assert any(tanh in line for line in from_tanh)
         assert not any("!dbg" in line or "\t.loc" in line for line in found.lines)
+
+
+def test_what_surrounds_a_sum_is_not_the_sum() -> None:
+    text = """func.func @main(%x: tensor<64x64xf32>) -> tensor<64xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+          : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+      return %0 : tensor<64xf32>
+    }"""
+    page = page_of(trivium.parse(text), device="cpu")
+    kernels, llvm = stage(page, "kernels"), stage(page, "llvm")
+    lines = zip(llvm.lines, llvm.places, llvm.owners, strict=True)
+    ends = [place for line, place, owner in lines if "ret void" in line and llvm.items[owner].origins]
+    assert ends
+    assert all("parallel" in kernels.lines[place] for place in ends)
