@@ -3,128 +3,27 @@ use."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from trivium.backends.platforms import client_of, devices, discovered, is_platform, register_platform
+
 if TYPE_CHECKING:
-    from trivium.backends.pjrt import Client, Device
-
-
-def _cpu(number: int) -> Client:
-    from trivium.backends.cpu.client import cpu_client
-    from trivium.ir.errors import Error
-
-    if number:
-        raise Error(f"there is no device cpu:{number}, expected cpu: all processors of a machine are one device")
-    return cpu_client()
-
-
-def _opencl(number: int) -> Client:
-    from trivium.backends.gpu.client import GpuClient
-    from trivium.backends.gpu.opencl import OpenCl
-
-    return GpuClient(OpenCl(number), number)
-
-
-def _opencl_devices() -> int:
-    from trivium.backends.gpu import opencl
-
-    return opencl.count()
-
-
-def _cuda(number: int) -> Client:
-    from trivium.backends.gpu.client import GpuClient
-    from trivium.backends.gpu.cuda import Cuda
-
-    return GpuClient(Cuda(number), number)
-
-
-def _cuda_devices() -> int:
-    from trivium.backends.gpu import cuda
-
-    return cuda.count()
-
-
-_PLATFORMS: dict[str, tuple[Callable[[int], Client], Callable[[], int]]] = {
-    "cpu": (_cpu, lambda: 1),
-    "cuda": (_cuda, _cuda_devices),
-    "opencl": (_opencl, _opencl_devices),
-}
-"""For each platform, the client of one of its devices, and how many devices there are; an `Error` says why there are
-none."""
-
-_CLIENTS: dict[tuple[str, int], Client] = {}
-_LOCK = threading.RLock()
-
-
-def register_platform(name: str, make: Callable[[int], Client], count: Callable[[], int] = lambda: 1) -> None:
-    """Makes devices available as `name:0`, `name:1`, and so on, and the first one also as `name`. `make` returns the
-    client of one device, by its number, and is called once for each; `count` returns how many there are, or raises an
-    `Error` that says why there are none."""
-    from trivium.ir.errors import Error
-
-    if not name.isidentifier() or name in _PLATFORMS:
-        reason = "there is such a platform" if name in _PLATFORMS else "expected an identifier"
-        raise Error(f"cannot register the platform {name!r}: {reason}")
-    _PLATFORMS[name] = make, count
+    from trivium.backends.pjrt import Client
 
 
 def client(device: str = "cpu") -> Client:
     """Returns the client of a device such as "cpu" or "opencl:1", or of the PJRT plugin that has this name or path; the
     same object every time."""
     platform, _, number = device.partition(":")
-    if platform in _PLATFORMS:
+    if is_platform(platform):
         if not (number or "0").isdecimal():
             from trivium.ir.errors import Error
 
             raise Error(f"unknown device {device!r}, expected a number, as in {platform}:0")
-        return _client(platform, int(number or "0"))
+        return client_of(platform, int(number or "0"))
     from trivium.backends.table.discovery import plugin_client
 
     return plugin_client(device)
 
 
-def _client(platform: str, number: int) -> Client:
-    with _LOCK:
-        if (platform, number) not in _CLIENTS:
-            make, _ = _PLATFORMS[platform]
-            _CLIENTS[platform, number] = make(number)
-        return _CLIENTS[platform, number]
-
-
-def count(platform: str) -> int:
-    """Returns how many devices a platform has. Raises an `Error` that says why there are none."""
-    if platform not in _PLATFORMS:
-        from trivium.ir.errors import Error
-
-        raise Error(f"there is no platform {platform!r}, expected one of {', '.join(_PLATFORMS)}")
-    return _PLATFORMS[platform][1]()
-
-
-def devices() -> Sequence[Device]:
-    """Returns all devices of all platforms that Trivium compiles for itself."""
-    return discovered()[0]
-
-
-def discovered() -> tuple[Sequence[Device], Mapping[str, str]]:
-    """Returns all devices, and why platforms, or single devices, cannot be used."""
-    from trivium.ir.errors import Error
-
-    found: list[Device] = []
-    reasons: dict[str, str] = {}
-    for platform in _PLATFORMS:
-        try:
-            numbers = range(count(platform))
-        except Error as error:
-            reasons[platform] = str(error)
-            continue
-        for number in numbers:
-            try:
-                found.extend(_client(platform, number).devices)
-            except Error as error:
-                reasons[f"{platform}:{number}"] = str(error)
-    return found, reasons
-
-
-__all__ = ["client", "count", "devices", "discovered", "register_platform"]
+__all__ = ["client", "devices", "discovered", "register_platform"]

@@ -100,7 +100,7 @@ class Library:
 
     def address(self, name: str) -> int:
         """Returns where a function is, for native code."""
-        return ctypes.cast(self._functions[name], ctypes.c_void_p).value or 0
+        return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
 
     def _declared(self, name: str, kinds: tuple[type, ...]) -> Callable[..., Any]:
         function = getattr(self._library, name)

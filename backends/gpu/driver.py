@@ -114,8 +114,8 @@ class Driver(Repeating[M, K], Protocol[M, K]):
         ...
 
     def native_event(self) -> Mapping[str, int]:
-        """Returns the same for native code, which destroys it: an `AcceleratorEvent`. A driver that has no functions for
-        native code waits, and returns nothing."""
+        """Returns the same for native code, which destroys it: the fields of an `AcceleratorEvent`. A driver without
+        functions for native code waits, and returns nothing."""
         ...
 
     def address(self, memory: M) -> int:

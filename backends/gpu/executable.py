@@ -22,6 +22,7 @@ from trivium.compiler.kernel import numpy_dtype
 from trivium.ir.arrays import read_argument
 from trivium.ir.errors import ExecutionError
 
+
 class GpuExecutable:
     """An artifact's kernels, constants and temporaries on a device. Runs follow one another in the device's queue, and
     share the temporaries; `constants` are those of the module that the artifact was made from, if it is not whole."""

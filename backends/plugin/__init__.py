@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from trivium.backends import native
+from trivium.backends.plugin.accelerator_structures import AcceleratorFunctions
 from trivium.backends.plugin.structures import (
     COMPILE,
     RELEASE,
     SERIALIZE,
     TRACE,
-    AcceleratorFunctions,
     CompileReply,
     CompileRequest,
 )
@@ -119,7 +119,7 @@ def _trace(handle: int, reply: ctypes._Pointer[CompileReply], failure: int) -> i
 def _accelerators() -> AcceleratorFunctions:
     """Returns the functions of `trivium.backends.plugin.accelerators`, which is imported when one is called."""
     table = AcceleratorFunctions()
-    for name, kind in AcceleratorFunctions._fields_:
+    for name, kind, *_ in AcceleratorFunctions._fields_:
         setattr(table, name, kind(functools.partial(_drive, name)))
     return table
 

@@ -1,5 +1,5 @@
-"""Accelerators as devices of the native runtime: the functions of `AcceleratorFunctions`, with which it allocates memory,
-copies arrays and runs programs. Native code knows memory by numbers."""
+"""Accelerators as devices of the native runtime: the functions of `AcceleratorFunctions`, with which it allocates
+memory, copies arrays and runs programs. Native code knows memory by numbers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from trivium import backends
-from trivium.backends import native
+from trivium.backends import native, platforms
 from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
 from trivium.backends.gpu.driver import AnyDriver, Memory
 from trivium.ir.errors import ExecutionError
@@ -27,7 +26,8 @@ programs: WeakValueDictionary[int, GpuLoadedExecutable] = WeakValueDictionary()
 
 def client_of(device: str) -> GpuClient:
     """Returns the client of a device such as "cuda:0"."""
-    client = backends.client(device)
+    platform, _, number = device.partition(":")
+    client = platforms.client_of(platform, int(number))
     if not isinstance(client, GpuClient):
         raise ExecutionError(f"the device is {device!r}, expected an accelerator, such as 'cuda:0' or 'opencl:0'")
     return client
@@ -35,7 +35,7 @@ def client_of(device: str) -> GpuClient:
 
 def open(platform: bytes, sink: int) -> None:
     name = platform.decode()
-    kinds = [client_of(f"{name}:{number}").devices[0].kind for number in range(backends.count(name))]
+    kinds = [client_of(f"{name}:{number}").devices[0].kind for number in range(platforms.count(name))]
     text = "\n".join(kinds).encode()
     native.load().trivium_pjrt_write(ctypes.c_void_p(sink), text, ctypes.c_size_t(len(text)))
 
@@ -75,7 +75,9 @@ def download(number: int, target: int | None, nbytes: int) -> None:
 
 def _host(address: int | None, nbytes: int) -> np.ndarray:
     """Returns the host's memory as bytes."""
-    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address or 0)) if nbytes else np.empty(0, np.uint8)
+    if not nbytes:
+        return np.empty(0, np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address or 0))
 
 
 def address(number: int, address: Any) -> None:

@@ -5,16 +5,16 @@ import pytest
 
 import trivium
 from trivium import backends
-from trivium.backends import register_platform
+from trivium.backends import platforms, register_platform
 from trivium.backends.cpu.client import CpuClient
 
 TEXT = "func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> }"
 
 
 @pytest.fixture(autouse=True)
-def platforms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backends, "_PLATFORMS", dict(backends._PLATFORMS))
-    monkeypatch.setattr(backends, "_CLIENTS", {})
+def own_platforms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platforms, "_PLATFORMS", dict(platforms._PLATFORMS))
+    monkeypatch.setattr(platforms, "_CLIENTS", {})
 
 
 def test_a_registered_platform_compiles_programs() -> None:

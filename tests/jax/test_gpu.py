@@ -69,14 +69,10 @@ def test_check(name: str, failures: dict[str, str]) -> None:
 
 
 @needs_opencl
-def test_programs_of_several_devices_are_refused() -> None:
-    script = """
-import jax, jax.numpy as jnp
-from trivium.jax_plugin import GPU
-mesh = jax.sharding.AbstractMesh((2,), ("x",))
-print(jax.devices())
-"""
-    assert "TriviumDevice(id=0, opencl)" in run("-c", script).stdout
+def test_a_device_names_its_platform_and_its_model() -> None:
+    done = run("-c", "import jax; print(*((device, device.platform, device.device_kind) for device in jax.devices()))")
+    first = opencl.devices()[0]
+    assert f"(TriviumDevice(id=0, opencl), 'trivium_gpu', '{first.name.strip()}, " in done.stdout
 
 
 SIMULATED = """

@@ -87,7 +87,7 @@ def _gpu_options() -> dict[str, str]:
 
 
 def _gpu_platform() -> str:
-    from trivium import backends
+    from trivium.backends import platforms
     from trivium.ir.errors import Error
 
     if CHOICE in os.environ:
@@ -97,7 +97,7 @@ def _gpu_platform() -> str:
     reasons = []
     for platform in GPU_PLATFORMS:
         try:
-            backends.count(platform)
+            platforms.count(platform)
             return platform
         except Error as error:
             reasons.append(f"{platform}: {error}")

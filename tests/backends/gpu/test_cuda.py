@@ -12,6 +12,7 @@ from tests.backends.dense_layer import TEXT, WEIGHTS, X
 from tests.backends.gpu import simulator
 from tests.backends.harness import elementwise
 from trivium import backends
+from trivium.backends import platforms
 from trivium.backends.gpu import cuda, nvptx
 from trivium.backends.gpu import plan as plans
 from trivium.backends.gpu.client import GpuClient
@@ -39,7 +40,7 @@ def calls() -> list[str]:
 
 def test_through_the_front_door(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    monkeypatch.setattr(backends, "_CLIENTS", {})
+    monkeypatch.setattr(platforms, "_CLIENTS", {})
     simulator.fake().fake_reset(0, 0)
     with simulator.simulated():
         run = trivium.compile(trivium.parse(TEXT), device="cuda:0")
