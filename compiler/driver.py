@@ -75,10 +75,10 @@ def compile(module: Module, backend: Backend[E], options: CompileOptions) -> E:
 
 
 def _compile_dynamic(module: Module, backend: Backend[E], options: CompileOptions) -> E:
-    from trivium.compiler.pipeline import inline
+    from trivium.compiler.pipeline import inline_used
 
     module.verify()
-    inlined = inline(module)
+    inlined = inline_used(module)
     # Perhaps nothing used the dynamic values.
     return (_load_dynamic if is_dynamic(inlined) else _compile_static)(inlined, backend, options)
 

@@ -50,8 +50,13 @@ PIPELINE = (
 
 
 def inline(module: Module) -> Module:
-    """Returns a copy of `module` without calls and unused ops, and with constants folded."""
-    return run_passes(module.clone(), (Inline(), FoldConstants(), DeadCode()))
+    """Returns a copy of `module` without calls and with constants folded."""
+    return run_passes(module.clone(), (Inline(), FoldConstants()))
+
+
+def inline_used(module: Module) -> Module:
+    """Returns the same without ops that nothing uses."""
+    return run_passes(inline(module), (DeadCode(),))
 
 
 def specialize(module: Module, shapes: Sequence[Shape | None], values: Mapping[int, np.ndarray]) -> Module:

@@ -29,6 +29,7 @@ NOT_RUN = {
     "python -m benchmarks": "measures for minutes, and would disturb what runs beside it",
     "pytest -m gpu": "needs a GPU",
     "JAX_PLATFORMS=trivium python train.py": "is a new process with JAX: tests/jax runs such programs",
+    "JAX_PLATFORMS=trivium_gpu python train.py": "needs a GPU: tests/jax runs such programs on OpenCL for processors",
 }
 """The commands that are not run, by their beginnings, and why."""
 

@@ -19,6 +19,7 @@ import trivium.torch
 from tests.backends.gpu import simulator
 from tests.backends.gpu.simulator import needs_simulator
 from trivium import backends
+from trivium.backends import platforms
 from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
 from trivium.backends.gpu.cuda import Cuda
 from trivium.backends.gpu.cuda_library import library
@@ -58,7 +59,7 @@ class StandIn:
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     torch._dynamo.reset()
-    monkeypatch.setattr(backends, "_CLIENTS", {})
+    monkeypatch.setattr(platforms, "_CLIENTS", {})
     simulator.fake().fake_reset(0, 0)
     simulator.fake().fake_elsewhere(True)
     with simulator.simulated():
