@@ -14,7 +14,7 @@ import llvmlite.ir as ll
 from trivium.backends.cpu import collectives, copies
 from trivium.backends.cpu.code import ENTRY
 from trivium.backends.cpu.contraction import kernels as contractions
-from trivium.backends.cpu.contraction.constants import packed_launches
+from trivium.backends.cpu.contraction.constants import PackedLaunch, packed_launches
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.interrupts import Interrupts
@@ -113,24 +113,23 @@ def _emit_launches(
 ) -> tuple[dict[Launch, Call], int]:
     """Returns a function for every kernel and operand that it reads packed, which kernels of equal structure share, and
     the maximal number of bytes of workspace that one of them needs."""
-    functions: dict[tuple[str, str | None], ll.Function] = {}
+    functions: dict[tuple[object, ...], ll.Function] = {}
     digests = {kernel: kernel.digest() for kernel in program.kernels()}
     packed = packed_launches(program, target)
     calls, workspace = {}, 0
     for launch in (step for step in walk(program.steps) if isinstance(step, Launch)):
         packing = packed.get(launch)
-        operand, arguments = (packing.operand, packing.arguments) if packing else (None, launch.arguments)
-        key = digests[launch.kernel], operand
+        key = digests[launch.kernel], *((packing.operand, packing.finite) if packing else ())
         if key not in functions:
             name = emitted.module.get_unique_name(f"kernel.{launch.kernel.name}")
             size = WorkspaceSize()
             before = len(emitted.module.functions)
-            function, schedule = _emit_kernel(emitted.module, name, launch.kernel, target, operand, size, fast_math)
+            function, schedule = _emit_kernel(emitted.module, name, launch.kernel, target, packing, size, fast_math)
             if isinstance(emitted.module, LinedModule):
                 emitted.module.complete(launch.kernel, emitted.module.functions[before:])
             workspace = max(workspace, size.nbytes)
             functions[key], emitted.schedules[name] = function, schedule
-        calls[launch] = Call(functions[key], arguments)
+        calls[launch] = Call(functions[key], packing.arguments if packing else launch.arguments)
     return calls, workspace
 
 
@@ -139,13 +138,14 @@ def _emit_kernel(
     name: str,
     kernel: Kernel,
     target: CpuTarget,
-    packed: str | None,
+    packed: PackedLaunch | None,
     size: WorkspaceSize,
     fast_math: bool,
 ) -> tuple[ll.Function, Schedule | Tiling]:
-    """Returns the kernel's function; `packed` names the operand of its contraction that it reads packed."""
-    if contractions.chosen(kernel, packed):
-        lowering = contractions.Lowering(kernel, target, frozenset({packed} if packed else ()))
+    """Returns the kernel's function; `packed` is the launch whose contraction reads an operand packed."""
+    operand, finite = (packed.operand, packed.finite) if packed else (None, False)
+    if contractions.chosen(kernel, operand):
+        lowering = contractions.Lowering(kernel, target, frozenset({operand} if operand else ()), finite)
         return lowering.emit(module, name, size, fast_math), lowering.tiling
     analysis = Analysis(kernel)
     schedule = choose(kernel, target, analysis)

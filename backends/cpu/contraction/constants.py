@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from trivium.backends.cpu.contraction.kernels import Lowering, supports
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.artifact import Packing
@@ -22,10 +24,11 @@ class PackedConstant(Constant):
 @dataclass(frozen=True)
 class PackedLaunch:
     """A launch whose contraction reads one operand ("lhs" or "rhs") in packed form: `arguments` has the packed constant
-    in place of the program's."""
+    in place of the program's. `finite`: the constant is known to have no infinities and no NaNs."""
 
     operand: str
     arguments: tuple[Array, ...]
+    finite: bool
 
 
 def packed_launches(program: Program, target: CpuTarget) -> dict[Launch, PackedLaunch]:
@@ -64,4 +67,5 @@ def _packed(launch: Launch, target: CpuTarget, packed: dict[tuple[Array, str], A
         shape = (packing.nbytes // packing.itemsize,)
         packed[key] = Array(f"{original.name}.packed", original.dtype, shape, storage)
     bound[operands[name]] = packed[key]
-    return PackedLaunch(name, tuple(bound[param] for param in kernel.params))
+    finite = bool(lowering.plan.problem.lhs.windows) and bool(np.isfinite(original.storage.array).all())
+    return PackedLaunch(name, tuple(bound[param] for param in kernel.params), finite)

@@ -97,9 +97,12 @@ class Share:
 
 
 class Lowering:
-    """A kernel's contraction, planned for `target`. `constants` names the operands that are known in advance."""
+    """A kernel's contraction, planned for `target`. `constants` names the operands that are known in advance; `finite`
+    says that the elements of the one that is packed are finite."""
 
-    def __init__(self, kernel: Kernel, target: CpuTarget, constants: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, kernel: Kernel, target: CpuTarget, constants: frozenset[str] = frozenset(), finite: bool = False
+    ) -> None:
         assert kernel.contraction is not None
         self.kernel, self.target = kernel, target
         self.marked = Marked(kernel.contraction)
@@ -108,7 +111,7 @@ class Lowering:
             constants = frozenset()
         self.element_bytes = storage_bytes(kernel.contraction.accumulate)
         knobs = target.tuned_knobs(kernel.digest()) if target.tuned else ESTIMATED
-        plans = (plan(phase.problem, self.element_bytes, target, constants, knobs) for phase in found)
+        plans = (plan(phase.problem, self.element_bytes, target, constants, knobs, finite) for phase in found)
         self.shares = [Share(self.marked, phase, chosen) for phase, chosen in zip(found, plans, strict=True)]
 
     @property

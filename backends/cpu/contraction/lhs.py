@@ -3,6 +3,7 @@ in the padding point to zeros."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import llvmlite.ir as ll
@@ -16,6 +17,8 @@ from trivium.compiler.contraction.problem import AxisGroup, Problem
 
 RowPointers = Callable[[Number], list[ll.Value]]
 """The addresses of the rows at a tap."""
+TapTest = Callable[[Number], ll.Value]
+"""Whether something is true of a tap."""
 
 
 class Lhs:
@@ -47,6 +50,16 @@ class Lhs:
             return [e.at(start, r * step) for r in range(rows)]
 
         return evenly
+
+    def reached(self, outer: Displacement, row: Number, rows: int) -> TapTest:
+        """Returns whether any of `rows` rows from `row` on is outside the padding at a tap."""
+        places = [outer + self.row(row + r) for r in range(rows)]
+
+        def test(tap: Number) -> ll.Value:
+            inside = [resolve(self.e, self.access, one + self._tap(tap))[1] for one in places]
+            return functools.reduce(self.e.builder.or_, inside)
+
+        return test
 
     def row(self, number: Number) -> Displacement:
         """Returns the contribution of a row to the address."""

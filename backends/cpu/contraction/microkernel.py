@@ -9,9 +9,9 @@ from typing import TypeGuard
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction.lhs import RowPointers
-from trivium.backends.llvm.code import I32
-from trivium.backends.llvm.numbers import Number
+from trivium.backends.cpu.contraction.lhs import RowPointers, TapTest
+from trivium.backends.llvm.code import I32, I64
+from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.backends.llvm.vectors import Vectors
 
 Tile = list[list[ll.Value]]
@@ -41,7 +41,7 @@ class Stream:
     """The operands of a tile. For each of `taps`, `pointers` returns the rows' lhs addresses, which advance by `stride`
     for `steps` steps; rhs rows follow each other from `panel` on, `pitch` elements apart, over taps and steps. `ahead`
     is the address from which each step prefetches a vector. `lanewise`: lhs has one lane for every column, and `mask`
-    says which lanes of the last vector exist."""
+    says which lanes of the last vector exist. Taps that are not `needed` may be left out."""
 
     pointers: RowPointers
     taps: tuple[Number, Number]
@@ -52,6 +52,7 @@ class Stream:
     ahead: ll.Value | None = None
     lanewise: bool = False
     mask: ll.Value | None = None
+    needed: TapTest | None = None
 
 
 def accumulate(e: Vectors, tile: Tile, stream: Stream) -> Tile:
@@ -84,11 +85,15 @@ def _run(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -
         for step in range(stream.steps):
             tile, panel = _step(e, tile, stream, rows, panel, ahead, step)
         return tile, panel
-    with e.loop(0, stream.steps, carried=[panel, *_flat(tile)], nonempty=True) as loop:
+    steps = stream.steps
+    if stream.needed is not None:
+        steps = Int(e, e.select(stream.needed(tap), i64(steps), I64(0)))
+    with e.loop(0, steps, carried=[panel, *_flat(tile)], nonempty=stream.needed is None) as loop:
         totals = shaped(tile, loop.carried[1:])
         inner, following = _step(e, totals, stream, rows, loop.carried[0], ahead, loop.index)
         loop.next = [following, *_flat(inner)]
-    return shaped(tile, loop.carried[1:]), loop.carried[0]
+    following = loop.carried[0] if stream.needed is None else e.at(panel, stream.steps * stream.pitch)
+    return shaped(tile, loop.carried[1:]), following
 
 
 def _step(

@@ -62,11 +62,12 @@ def plan(
     target: CpuTarget,
     constant: frozenset[str] = frozenset(),
     knobs: Knobs = ESTIMATED,
+    finite: bool = False,
 ) -> Plan:
     """Chooses how to compute `problem`; `constant` names the operands ("lhs", "rhs") that are known when the code is
-    loaded."""
+    loaded, and `finite` says that the elements of the packed one are finite."""
     oriented = orient(problem)
     canonical = canonicalize(oriented)
     # Packed windows would repeat their elements, and hold the zeros of padding.
     known = ("lhs" if oriented.swapped else "rhs") in constant and not canonical.rhs.windows
-    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known, knobs))
+    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known, knobs, known and finite))

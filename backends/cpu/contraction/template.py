@@ -271,10 +271,12 @@ class Template:
             return Stream(lambda _: rows, (0, 1), steps, step, data, pitch, ahead)
         lanewise = self.problem.elementwise
         start = block.start * self.lhs.stride + (panel.column if lanewise else 0)
-        pointers = self.lhs.pointers(self.lhs.shifted(unit.lhs, start), tile.row, tile.count)
+        place = self.lhs.shifted(unit.lhs, start), tile.row, tile.count
+        pointers = self.lhs.pointers(*place)
+        needed = self.lhs.reached(*place) if self.tiling.skips_padding else None
         taps = (0, 1) if self.reduction.taps == 1 else block.taps
         mask = self._mask(panel, panel.width - 1) if lanewise else None
-        return Stream(pointers, taps, block.steps, self.lhs.stride, data, pitch, ahead, lanewise, mask)
+        return Stream(pointers, taps, block.steps, self.lhs.stride, data, pitch, ahead, lanewise, mask, needed)
 
     def _fold(self, unit: Unit, panel: Panel, tile: Tile) -> microkernel.Tile:
         """Reads both operands in place, along the reduction."""

@@ -125,11 +125,14 @@ class Tiling:
     tiles of its first panel, which then comes from near caches."""
     prefetch: bool
     """Whether tiles prefetch the next block of a packed constant while they work on this one."""
+    skips_padding: bool = False
+    """Whether tiles leave out the taps at which all their rows are padding: all factors there must be finite."""
 
     def __str__(self) -> str:
         tile = f"tile {self.tiles.size}x{self.panels.size * self.lanes}, blocks of {self.reduction.most_steps}"
         operands = f"lhs {'packed' if self.pack_lhs else 'in place'}, rhs {self.rhs.value}"
-        return f"schedule {{ {tile}, units {self.chunks.count}x{self.groups.count}, {operands} }}"
+        padding = ", padding left out" if self.skips_padding else ""
+        return f"schedule {{ {tile}, units {self.chunks.count}x{self.groups.count}, {operands}{padding} }}"
 
 
 @dataclass(frozen=True)
@@ -160,9 +163,14 @@ def widest_panel(rows: int, registers: int, most: int = USUAL_PANEL) -> int:
 
 
 def choose(
-    problem: Problem, element_bytes: int, target: Target, constant_rhs: bool, knobs: Knobs = ESTIMATED
+    problem: Problem,
+    element_bytes: int,
+    target: Target,
+    constant_rhs: bool,
+    knobs: Knobs = ESTIMATED,
+    finite_rhs: bool = False,
 ) -> Tiling:
-    """Returns the schedule of a problem in canonical form."""
+    """Returns the schedule of a problem in canonical form. `finite_rhs` says that rhs has no infinities and no NaNs."""
     lanes, cache = target.vector_bytes // element_bytes, target.cache_bytes[1]
     if not constant_rhs and _folds(problem, lanes):
         return _folded(problem, lanes, target)
@@ -190,7 +198,8 @@ def choose(
         wanted = min(4 * target.threads, pieces)
         chunks, groups = _shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
     prefetch = rhs is Rhs.CONSTANT and FEW_ROWS < problem.rows.extent <= SOON_DONE
-    return Tiling(lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs, by_rows, prefetch)
+    skips = finite_rhs and bool(problem.lhs.windows) and not pack_lhs and run >= SHORTEST_RUN
+    return Tiling(lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs, by_rows, prefetch, skips)
 
 
 def _folds(problem: Problem, lanes: int) -> bool:

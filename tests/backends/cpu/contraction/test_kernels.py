@@ -97,6 +97,42 @@ def test_plans() -> None:
     assert chosen(last, frozenset({"rhs"})).plan.packed_operand == "rhs"
 
 
+PADDED = {
+    "one around": Window(padding=ONE),
+    "wider than the window": Window(padding=((4, 5), (3, 4))),
+    "strided and dilated": Window((2, 1), ((2, 3), (1, 2)), rhs_dilation=(2, 1)),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", PADDED)
+def test_taps_in_the_padding_are_left_out_unless_they_matter(name: str, threads: int) -> None:
+    """Zero times a finite weight adds nothing; times an infinite one, it is NaN."""
+    lhs, rhs, window = normal(2, 20, 9, 11), normal(18, 20, 3, 3), PADDED[name]
+    case = convolution(lhs, rhs, window, LAYOUTS["channels last"])
+    known = case.run({"rhs"}, threads)
+    np.testing.assert_array_equal(known, case.run(threads=threads))
+    assert_close(known, reference(lhs, rhs, window))
+    rhs[0, 0, 0, 0] = np.inf
+    infinite = convolution(lhs, rhs, window, LAYOUTS["channels last"])
+    known = infinite.run({"rhs"}, threads)
+    np.testing.assert_array_equal(known, infinite.run(threads=threads))
+    assert np.isnan(known[:, 0, 0, 0]).all()
+    assert np.isfinite(known[:, 1:]).all()
+
+
+def test_which_taps_can_be_left_out() -> None:
+    def skips(case: Case, finite: bool) -> bool:
+        return Lowering(case.kernel, host(), frozenset({"rhs"}), finite).tiling.skips_padding
+
+    images, weights = normal(1, 32, 9, 9), normal(8, 32, 3, 3)
+    padded = convolution(images, weights, Window(padding=ONE), LAYOUTS["channels last"])
+    assert skips(padded, finite=True)
+    assert not skips(padded, finite=False)
+    assert not skips(convolution(images, weights, Window(), LAYOUTS["channels last"]), finite=True)
+    assert not Lowering(padded.kernel, host(), finite=True).tiling.skips_padding
+
+
 def test_phases_make_up_the_whole_result() -> None:
     """The rows, columns and batches of all shares together are the elements of the result. If there are several shares,
     nothing is packed beforehand."""
