@@ -18,8 +18,9 @@ SAMPLE = 0.02
 """The shortest time of a sample in seconds: short calls are repeated, as in a user's loop. In shorter samples, what the
 first call after another contender's turn costs outweighs the rest: its code and data are no longer in the caches."""
 
-SETTLE = 0.06
-"""Seconds to wait for the threads of the previous contender, which spin for a while after their work, to sleep."""
+NAP, LONGEST_WAIT = 0.01, 1.0
+"""How often to look whether the threads of the previous contender still spin, as they do for a while after their work,
+and how long to wait for them at most, in seconds."""
 
 FEWEST, MOST = 5, 60
 """The number of rounds."""
@@ -64,7 +65,7 @@ def measure(family: str, row: Row, threads: int, seconds: float) -> Measured:
         peaks += [peak.measure()] if peak else []
         for name, call in calls.items():
             if threads > 1:
-                time.sleep(SETTLE)
+                _settle()
             times[name].append(_sample(call, repeats[name], clock))
     medians = {name: statistics.median(found) for name, found in times.items()}
     ratios = {
@@ -85,6 +86,17 @@ def _repeats(call: Call, clock: Callable[[], float]) -> int:
     while (taken := repeats * _sample(call, repeats, clock)) < SAMPLE:
         repeats = max(2 * repeats, int(repeats * SAMPLE / max(taken, 1e-7)) + 1) if repeats < 10**6 else 10**6
     return repeats
+
+
+def _settle() -> None:
+    """Waits until no thread of this process works. Threads of ONNX Runtime spin for a number of rounds, which takes 50
+    ms or more."""
+    end = time.perf_counter() + LONGEST_WAIT
+    while time.perf_counter() < end:
+        worked = time.process_time()
+        time.sleep(NAP)
+        if time.process_time() - worked < NAP / 10:
+            return
 
 
 def _sample(call: Call, repeats: int, clock: Callable[[], float]) -> float:

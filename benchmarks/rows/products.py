@@ -8,18 +8,18 @@ from typing import Any
 import torch
 
 from benchmarks.row import Row
-from benchmarks.rows.with_torch import frozen, live
+from benchmarks.rows.with_torch import deployed, frozen, live
 
 NN = torch.nn
 
 
-def linear(rows: int, outputs: int, inputs: int, **fields: Any) -> tuple[Row, Row]:
+def linear(rows: int, outputs: int, inputs: int, **fields: Any) -> tuple[Row, ...]:
     """A product of rows x inputs and inputs x outputs, with a bias."""
 
     def example() -> Any:
         return NN.Linear(inputs, outputs), (torch.randn(rows, inputs),)
 
-    return both(f"linear {rows}x{outputs}x{inputs}", example, 2 * rows * outputs * inputs, **fields)
+    return each(f"linear {rows}x{outputs}x{inputs}", example, 2 * rows * outputs * inputs, **fields)
 
 
 def convolution(channels: int, size: int, features: int, kernel: int, stride: int = 1, groups: int = 1) -> Any:
@@ -31,11 +31,14 @@ def convolution(channels: int, size: int, features: int, kernel: int, stride: in
 
     outputs = math.ceil(size / stride) ** 2 * features
     name = f"{kernel}x{kernel}/{stride} {channels} to {features} at {size}{' depthwise' if groups > 1 else ''}"
-    return both(name, example, 2 * outputs * channels // groups * kernel**2)
+    return each(name, example, 2 * outputs * channels // groups * kernel**2)
 
 
-def both(name: str, example: Any, flops: int, **fields: Any) -> tuple[Row, Row]:
-    return live(name, example, flops=flops, **fields), frozen(name, example, flops=flops)
+def each(name: str, example: Any, flops: int, **fields: Any) -> tuple[Row, ...]:
+    """The rows of an example in all the ways to call it: a call of a short program through `torch.compile` spends a
+    part of its time on PyTorch's guards."""
+    compiled = live(name, example, flops=flops, **fields), frozen(name, example, flops=flops)
+    return *compiled, deployed(name, example, flops=flops)
 
 
 LINEAR = (512, 512, 512), (1024, 1024, 1024), (128, 3072, 768), (128, 768, 768), (197, 768, 3072), (1, 3072, 768)
@@ -49,4 +52,4 @@ CONVOLUTION = (
     (1024, 14, 2048, 1, 2),
     (144, 56, 144, 3, 1, 144),
 )
-ROWS = tuple(row for pair in (*(linear(*s) for s in LINEAR), *(convolution(*s) for s in CONVOLUTION)) for row in pair)
+ROWS = tuple(row for rows in (*(linear(*s) for s in LINEAR), *(convolution(*s) for s in CONVOLUTION)) for row in rows)
