@@ -45,8 +45,15 @@ class PluginExecutable:
         return [result.to_numpy() for result in self.execute_buffers(buffers)]
 
     def execute_buffers(self, arguments: Sequence[Buffer], **options: int | None) -> list[PluginBuffer]:
-        """Runs on the plugin's own buffers, and waits until the results are computed. `options` are fields of PJRT's
-        record of that name, such as the `context` with data for foreign functions, and callbacks for channels."""
+        """Runs on the plugin's own buffers, and waits until the results are computed. For `options` see `launch`."""
+        results, done = self.launch(arguments, **options)
+        done.wait()
+        return results
+
+    def launch(self, arguments: Sequence[Buffer], **options: int | None) -> tuple[list[PluginBuffer], PluginEvent]:
+        """Starts a run on the plugin's own buffers, which need not be ready. Returns its results, which are not ready
+        before it ends, and the event of its end. `options` are fields of PJRT's record of that name, such as the
+        `context` with data for foreign functions, and callbacks for channels."""
         handles = [argument.handle for argument in arguments if isinstance(argument, PluginBuffer)]
         if len(handles) != len(self._inputs):
             given = f"{len(arguments)} buffers, {len(handles)} of them {self._plugin.name}'s"
@@ -67,8 +74,7 @@ class PluginExecutable:
             device_complete_events=ctypes.addressof(done),
         )
         made = [PluginBuffer(self.device.default_memory, handle) for handle in outputs]
-        PluginEvent(self._plugin, done[0]).wait()
-        return made
+        return made, PluginEvent(self._plugin, done[0])
 
     def execute_at(self, pointers: Sequence[int]) -> None:
         raise Error(f"{self._plugin.name} runs on its own buffers only, not on memory of the host")

@@ -89,8 +89,13 @@ void ReadyEvent(Buffer_ReadyEvent_Args& args) { args.event = NewEvent(args.buffe
 // Does not wait for the elements: hosts call this with locks held that a run in flight may need. They wait for the ready event before they
 // read.
 void* Address(const Buffer& buffer) {
-  if (IsDone(buffer.ready)) WaitFor(buffer.ready);
-  return buffer.storage()->address();
+  const bool is_done = IsDone(buffer.ready);
+  if (is_done) WaitFor(buffer.ready);
+  const StoragePtr storage = buffer.storage();
+  if (!is_done && storage->is_promise()) {
+    throw Failure(Error_Code_FAILED_PRECONDITION, "the alias of " + buffer.shape.text() + " has no address before it is fulfilled");
+  }
+  return storage->address();
 }
 
 void UnsafePointer(Buffer_UnsafePointer_Args& args) { args.buffer_pointer = reinterpret_cast<uintptr_t>(Address(*args.buffer)); }
@@ -101,7 +106,7 @@ void IncreaseExternalReferenceCount(Buffer_IncreaseExternalReferenceCount_Args& 
 
 void DecreaseExternalReferenceCount(Buffer_DecreaseExternalReferenceCount_Args& args) { args.buffer->DropExternalReference(); }
 
-// Runs `copy` when the elements are ready, and returns an event for its completion. What `copy` holds is released before that.
+// Runs `copy` when the elements are ready, and returns an event for its completion.
 Event* WhenReady(const CompletionPtr& ready, std::function<void()> copy) {
   if (IsDone(ready)) {
     WaitFor(ready);
@@ -109,11 +114,7 @@ Event* WhenReady(const CompletionPtr& ready, std::function<void()> copy) {
     return NewEvent();
   }
   auto done = std::make_shared<Completion>();
-  ready->OnDone([done, copy = std::move(copy)](const Error* error) mutable {
-    if (error == nullptr) copy();
-    copy = nullptr;
-    done->Finish(error == nullptr ? std::nullopt : std::optional<Error>(*error));
-  });
+  FinishAfter(ready, done, std::move(copy));
   return NewEvent(done);
 }
 
@@ -142,9 +143,7 @@ void ToHostBuffer(Buffer_ToHostBuffer_Args& args) {
 
 void CopyRawToHost(Buffer_CopyRawToHost_Args& args) {
   const Buffer& buffer = *args.buffer;
-  const int64_t bytes = static_cast<int64_t>(buffer.shape.bytes());
-  Require(args.offset >= 0 && args.transfer_size >= 0 && args.offset <= bytes && args.transfer_size <= bytes - args.offset,
-          "the range is not within the buffer");
+  CheckRange(buffer.shape, args.offset, args.transfer_size);
   Require(args.dst != nullptr || args.transfer_size == 0, "the host's memory is null");
   args.event = WhenReady(ReadyToCopy(buffer), [storage = buffer.storage(), dst = args.dst, offset = args.offset, size = args.transfer_size] {
     storage->BytesToHost(dst, offset, size);

@@ -55,5 +55,8 @@ inline Event* NewEvent(CompletionPtr completion = nullptr) { return new Event{st
 
 void BindBuffers(Api& api);
 void BindBufferCreation(Api& api);
+void BindAsyncTransfers(Api& api);
+void BindAliasBuffers(Api& api);
+void BindHostFutures(Api& api);
 
 }  // namespace trivium::pjrt

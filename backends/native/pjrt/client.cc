@@ -12,7 +12,7 @@ constexpr int kMaxDevices = 1024;
 
 }  // namespace
 
-Client::Client(int num_devices, std::string platform_version) : topology{"trivium", std::move(platform_version), {}} {
+Client::Client(int num_devices, std::string platform_version) : topology{std::string(kPlatformName), std::move(platform_version), {}} {
   for (int id = 0; id < num_devices; ++id) Add(std::make_unique<Device>(this, id));
 }
 
@@ -38,20 +38,20 @@ Device& Client::device(int64_t id) const {
 
 namespace {
 
-// From the option, or else from the environment; otherwise one.
-int64_t NumberOfDevices(const NamedValue* option) {
-  int64_t number = 1;
-  if (option != nullptr) {
-    Require(option->type == NamedValue_kInt64, "option num_devices is not an integer");
-    number = option->int64_value;
-  } else if (const char* text = std::getenv("TRIVIUM_NUM_DEVICES"); text != nullptr && *text != 0) {
-    const char* end = text + std::char_traits<char>::length(text);
-    const auto [rest, error] = std::from_chars(text, end, number);
-    if (error != std::errc() || rest != end) number = 0;
-  }
-  if (number >= 1 && number <= kMaxDevices) return number;
+int CheckedNumber(int64_t number) {
+  if (number >= 1 && number <= kMaxDevices) return static_cast<int>(number);
   throw Failure(Error_Code_INVALID_ARGUMENT,
                 "the number of devices (TRIVIUM_NUM_DEVICES) is not a number from 1 to " + std::to_string(kMaxDevices));
+}
+
+// From the option, or else from the environment; otherwise one.
+int NumberOfDevices(const NamedValue* option) {
+  if (option != nullptr) {
+    Require(option->type == NamedValue_kInt64, "option num_devices is not an integer");
+    return CheckedNumber(option->int64_value);
+  }
+  const char* text = std::getenv("TRIVIUM_NUM_DEVICES");
+  return text == nullptr || *text == 0 ? 1 : ReadNumberOfDevices(text);
 }
 
 std::string Text(const NamedValue& option) {
@@ -59,11 +59,20 @@ std::string Text(const NamedValue& option) {
   return std::string(View(option.string_value, option.value_size));
 }
 
-void Create(Client_Create_Args& args) {
+}  // namespace
+
+int ReadNumberOfDevices(std::string_view text) {
+  int64_t number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return CheckedNumber(error != std::errc() || rest != text.data() + text.size() ? 0 : number);
+}
+
+ClientOptions ReadClientOptions(const NamedValue* options, size_t count) {
+  Require(options != nullptr || count == 0, "the options are null");
   const NamedValue *num_devices = nullptr, *platform = nullptr;
   std::string version = "PJRT " + std::to_string(kMajorVersion) + "." + std::to_string(kMinorVersion);
-  for (size_t i = 0; i < args.num_options; ++i) {
-    const NamedValue& option = args.create_options[i];
+  for (size_t i = 0; i < count; ++i) {
+    const NamedValue& option = options[i];
     const std::string_view key = View(option.name, option.name_size);
     if (key == "num_devices") {
       num_devices = &option;
@@ -76,12 +85,19 @@ void Create(Client_Create_Args& args) {
                     "unknown option '" + std::string(key) + "' of the client, expected num_devices, platform or platform_version");
     }
   }
-  if (platform == nullptr) {
-    args.client = new Client(static_cast<int>(NumberOfDevices(num_devices)), std::move(version));
-  } else {
+  if (platform != nullptr) {
     Require(num_devices == nullptr, "option num_devices is for processors, expected none with option platform");
-    args.client = new Client(Text(*platform), std::move(version));
+    return {0, Text(*platform), std::move(version)};
   }
+  return {NumberOfDevices(num_devices), "", std::move(version)};
+}
+
+namespace {
+
+void Create(Client_Create_Args& args) {
+  ClientOptions options = ReadClientOptions(args.create_options, args.num_options);
+  args.client = options.platform.empty() ? new Client(options.num_devices, std::move(options.platform_version))
+                                         : new Client(options.platform, std::move(options.platform_version));
 }
 
 void Destroy(Client_Destroy_Args& args) { delete args.client; }
@@ -134,6 +150,11 @@ void DefaultDeviceAssignment(Client_DefaultDeviceAssignment_Args& args) {
 void DmaMap(Client_DmaMap_Args&) {}
 void DmaUnmap(Client_DmaUnmap_Args&) {}
 
+// A client has the devices of its own process only, so that nothing here depends on other processes.
+void UpdateGlobalProcessInfo(Client_UpdateGlobalProcessInfo_Args& args) {
+  Require(args.process_infos != nullptr || args.num_process_infos == 0, "the list of processes is null");
+}
+
 }  // namespace
 
 void BindClients(Api& api) {
@@ -151,6 +172,7 @@ void BindClients(Api& api) {
   api.Client_DefaultDeviceAssignment = Method<DefaultDeviceAssignment>;
   api.Client_DmaMap = Method<DmaMap>;
   api.Client_DmaUnmap = Method<DmaUnmap>;
+  api.Client_UpdateGlobalProcessInfo = Method<UpdateGlobalProcessInfo>;
 }
 
 }  // namespace trivium::pjrt

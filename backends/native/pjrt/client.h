@@ -16,7 +16,22 @@ struct TopologyDescription {
   std::string platform_name;
   std::string platform_version;
   std::vector<DeviceDescription*> devices;
+  // The descriptions of devices, if these are not a client's.
+  std::vector<std::unique_ptr<DeviceDescription>> owned = {};
 };
+
+// Properties of a new client or topology, which a caller states by name.
+struct ClientOptions {
+  int num_devices;
+  std::string platform;  // of accelerators; empty for this machine's processors
+  std::string platform_version;
+};
+ClientOptions ReadClientOptions(const NamedValue* options, size_t count);
+
+// The same for the number of devices, given as a text. Throws unless it is a number that a client may have.
+int ReadNumberOfDevices(std::string_view text);
+
+inline constexpr std::string_view kPlatformName = "trivium";
 
 // A function of the host, and its own argument.
 using HostCallback = std::pair<Callback_Function, void*>;

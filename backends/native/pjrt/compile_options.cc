@@ -123,6 +123,15 @@ CompileOptions ReadCompileOptions(std::string_view bytes) {
   return options;
 }
 
+std::string SerializedOptions(int64_t replicas, int64_t partitions) {
+  std::string build;
+  Append(build, '\x20', Varint(replicas));
+  Append(build, '\x28', Varint(partitions));
+  std::string options;
+  Append(options, '\x1a', Varint(build.size()) + build);
+  return options;
+}
+
 std::string SerializedDeviceAssignment(const std::vector<int64_t>& device_ids, int64_t replicas, int64_t partitions) {
   std::string assignment;
   Append(assignment, '\x08', Varint(replicas));

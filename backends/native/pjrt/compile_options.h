@@ -20,6 +20,9 @@ struct CompileOptions {
 // Throws if the bytes are not a protocol buffer, or have a named option that XLA does not have.
 CompileOptions ReadCompileOptions(std::string_view bytes);
 
+// Returns options that say for how many devices a program is compiled, and nothing else.
+std::string SerializedOptions(int64_t replicas, int64_t partitions);
+
 // Returns the DeviceAssignmentProto of devices in the order of `device_ids`.
 std::string SerializedDeviceAssignment(const std::vector<int64_t>& device_ids, int64_t replicas, int64_t partitions);
 

@@ -19,6 +19,11 @@ Memory MakeMemory(Device* device, int id, int kind) {
 
 }  // namespace
 
+void RequireHost(const Memory& memory, const std::string& what) {
+  if (memory.device->accelerator == nullptr) return;
+  throw Failure(Error_Code_UNIMPLEMENTED, what + " is for the host's memory only, but was requested for " + memory.text);
+}
+
 void Statistics::Allocated(int64_t bytes) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   const int64_t now = bytes_in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -27,9 +32,11 @@ void Statistics::Allocated(int64_t bytes) {
   if (bytes > largest_allocation.load(std::memory_order_relaxed)) largest_allocation.store(bytes, std::memory_order_relaxed);
 }
 
+DeviceDescription Describe(int id) { return {id, "cpu", "TriviumDevice(id=" + std::to_string(id) + ")", kMemoryKinds.size()}; }
+
 Device::Device(Client* client, int id)
     : client(client),
-      description{id, "cpu", "TriviumDevice(id=" + std::to_string(id) + ")", kMemoryKinds.size()},
+      description(Describe(id)),
       memories{MakeMemory(this, id, 0), MakeMemory(this, id, 1), MakeMemory(this, id, 2)},
       itself{this} {
   for (Memory& memory : memories) memory_list.push_back(&memory);

@@ -13,6 +13,7 @@
 #include "abi/extensions.h"
 #include "accelerator.h"
 #include "error.h"
+#include "launches.h"
 #include "queue.h"
 
 namespace trivium::pjrt {
@@ -37,6 +38,8 @@ struct Statistics {
   void Allocated(int64_t bytes);
   void Freed(int64_t bytes) { bytes_in_use.fetch_sub(bytes, std::memory_order_relaxed); }
 };
+
+DeviceDescription Describe(int id);
 
 struct Memory {
   int id;
@@ -66,9 +69,16 @@ struct Device {
   std::vector<Device*> itself;
   Statistics statistics;
   const std::unique_ptr<Accelerator> accelerator;  // null if memory is the host's
-  Queue queue;                                     // destroyed first, when all work is done
+  Launches launches;
+  Queue transfers;  // copies from the host that runs may wait for
+  Queue queue;      // destroyed first, when all work is done
 };
 
+// Throws if the memory is that of an accelerator, for which `what` does not exist: other threads than the host's would have to enter Python.
+void RequireHost(const Memory& memory, const std::string& what);
+
 void BindDevices(Api& api);
+void BindLaunches(Api& api);
+void BindTrackingEvents(Api& api);
 
 }  // namespace trivium::pjrt

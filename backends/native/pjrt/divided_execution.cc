@@ -156,6 +156,7 @@ void ExecuteOnDevices(LoadedExecutable_Execute_Args& args) {
   run->Take(args);
   const CompletionPtr done = executable.devices[0]->queue.Do(program.is_quick(), std::move(inputs), [run] { run->Run(); });
   for (size_t device = 0; device < args.num_devices; ++device) {
+    if (args.options != nullptr) executable.devices[device]->launches.Add(args.options->launch_id, done);
     Memory& memory = executable.devices[device]->default_memory();
     for (size_t i = 0; i < program.results.size(); ++i) {
       args.output_lists[device][i] = new Buffer(&memory, program.results[i], run->result(device, i), done);

@@ -41,6 +41,16 @@ CompletionPtr Failed(Error error) {
   return completion;
 }
 
+void FinishAfter(const CompletionPtr& ready, CompletionPtr done, std::function<void()> action) {
+  auto finish = [done = std::move(done), action = std::move(action)](const Error* error) mutable {
+    std::optional<Error> failure = error == nullptr ? ErrorOf(action) : std::optional<Error>(*error);
+    action = nullptr;
+    done->Finish(std::move(failure));
+  };
+  if (ready == nullptr) return finish(nullptr);
+  ready->OnDone(std::move(finish));
+}
+
 void WaitFor(const CompletionPtr& completion) {
   if (completion == nullptr) return;
   completion->Wait();

@@ -45,6 +45,10 @@ struct LoadedExecutable {
 // The devices that a host requests, in the order of the program's.
 std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& options);
 
+// Compiles a program with its caller's options, which it keeps in the form in which they were `serialized`.
+std::shared_ptr<CompiledProgram> CompileWith(const Program* program, std::string_view serialized, const CompileOptions& options,
+                                             const Accelerator* accelerator);
+
 void BindExecutables(Api& api);
 void BindLoadedExecutables(Api& api);
 void BindExecution(Api& api);

@@ -69,7 +69,15 @@ namespace {
 struct RunMemory {
   std::vector<StoragePtr> arguments;
   std::vector<StoragePtr> results;
-  std::vector<void*> addresses;
+
+  // Of the arguments, then of the results. Those of promised arguments are known when these are ready.
+  std::vector<void*> Addresses() const {
+    std::vector<void*> addresses;
+    addresses.reserve(arguments.size() + results.size());
+    for (const StoragePtr& argument : arguments) addresses.push_back(argument->data());
+    for (const StoragePtr& result : results) addresses.push_back(result->data());
+    return addresses;
+  }
 };
 
 // Takes the resources of the run, and donated arguments' memory from them: last, so that a run that cannot begin leaves them unchanged.
@@ -79,15 +87,10 @@ RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, M
   taken.results = Storage::AllocateAll(memory, program.result_bytes);
   const size_t count = program.arguments.size();
   taken.arguments.reserve(count);
-  taken.addresses.reserve(count + program.results.size());
-  for (size_t i = 0; i < count; ++i) {
-    taken.arguments.push_back(arguments[i]->storage());
-    taken.addresses.push_back(taken.arguments[i]->data());
-  }
+  for (size_t i = 0; i < count; ++i) taken.arguments.push_back(arguments[i]->storage());
   for (size_t i = 0; i < count; ++i) {
     if (program.donated[i] && !IsKept(options, i)) arguments[i]->Donate();
   }
-  for (const StoragePtr& result : taken.results) taken.addresses.push_back(result->data());
   return taken;
 }
 
@@ -95,11 +98,12 @@ RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, M
 Readiness Start(const std::shared_ptr<CompiledProgram>& program, std::vector<CompletionPtr> inputs, RunMemory& memory, Device& device,
                 HostSide host) {
   if (inputs.empty() && program->is_quick() && device.accelerator == nullptr) {
-    program->Run(memory.addresses.data(), host);
+    program->Run(memory.Addresses().data(), host);
     return {};
   }
-  auto run = [program, host = std::move(host), arguments = std::move(memory.arguments), results = memory.results,
-              addresses = std::move(memory.addresses)]() mutable { program->Run(addresses.data(), host); };
+  auto run = [program, host = std::move(host), used = RunMemory{std::move(memory.arguments), memory.results}] {
+    program->Run(used.Addresses().data(), host);
+  };
   return device.Start(program->is_quick(), std::move(inputs), std::move(run));
 }
 
@@ -132,6 +136,7 @@ void Execute(LoadedExecutable_Execute_Args& args) {
   std::vector<CompletionPtr> inputs = Pending(arguments, args.num_args, device);
   RunMemory memory = TakeMemory(program, arguments, device.default_memory(), args.options);
   const Readiness done = Start(executable.program, std::move(inputs), memory, device, std::move(host));
+  if (args.options != nullptr) device.launches.Add(args.options->launch_id, done.for_all);
   for (size_t i = 0; i < memory.results.size(); ++i) {
     args.output_lists[0][i] = new Buffer(&device.default_memory(), program.results[i], std::move(memory.results[i]), done);
   }

@@ -1,5 +1,7 @@
 // Compilation for a device, and the functions on the result other than running it.
 
+#include <algorithm>
+
 #include "executable.h"
 #include "guard.h"
 
@@ -15,14 +17,37 @@ std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& o
   return devices;
 }
 
+std::shared_ptr<CompiledProgram> CompileWith(const Program* program, std::string_view serialized, const CompileOptions& options,
+                                             const Accelerator* accelerator) {
+  Require(program != nullptr && program->code != nullptr, "the program is null");
+  auto compiled =
+      Compile({program->code, program->code_size}, View(program->format, program->format_size), options.num_replicas, options.num_partitions,
+              accelerator);
+  compiled->compile_options = serialized;
+  return compiled;
+}
+
 namespace {
 
+// Compilation ahead of time, for devices that need not be here. What it returns runs once it was serialized and loaded.
+void CompileForTopology(Compile_Args& args) {
+  const std::string_view serialized = View(args.compile_options, args.compile_options_size);
+  const CompileOptions options = ReadCompileOptions(serialized);
+  const int64_t count = options.num_replicas * options.num_partitions, known = static_cast<int64_t>(args.topology->devices.size());
+  Require(count >= 1 && (options.device_ids.empty() || static_cast<int64_t>(options.device_ids.size()) == count),
+          "the device assignment and the program have different sizes");
+  const auto is_known = [known](int64_t id) { return id >= 0 && id < known; };
+  if (count > known || !std::all_of(options.device_ids.begin(), options.device_ids.end(), is_known)) {
+    throw Failure(Error_Code_INVALID_ARGUMENT, "the program is for devices that the topology, which has " + std::to_string(known) + ", does not have");
+  }
+  args.executable = new Executable(CompileWith(args.program, serialized, options, nullptr));
+}
+
 void CompileForClient(Client_Compile_Args& args) {
-  Require(args.program != nullptr && args.program->code != nullptr, "the program is null");
-  const CompileOptions options = ReadCompileOptions(View(args.compile_options, args.compile_options_size));
+  const std::string_view serialized = View(args.compile_options, args.compile_options_size);
+  const CompileOptions options = ReadCompileOptions(serialized);
   std::vector<Device*> devices = ChosenDevices(*args.client, options);
-  auto program = Compile({args.program->code, args.program->code_size}, View(args.program->format, args.program->format_size),
-                         options.num_replicas, options.num_partitions, devices[0]->accelerator.get());
+  auto program = CompileWith(args.program, serialized, options, devices[0]->accelerator.get());
   args.executable = new LoadedExecutable(std::move(program), std::move(devices));
 }
 
@@ -61,6 +86,7 @@ void Fingerprint(LoadedExecutable_Fingerprint_Args& args) {
 }  // namespace
 
 void BindLoadedExecutables(Api& api) {
+  api.Compile = Method<CompileForTopology>;
   api.Client_Compile = Method<CompileForClient>;
   api.LoadedExecutable_Destroy = Slot<Destroy>;
   api.LoadedExecutable_GetExecutable = Method<GetExecutable>;

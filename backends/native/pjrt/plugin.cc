@@ -78,8 +78,13 @@ Api MakeApi() {
   BindClients(api);
   BindTopologies(api);
   BindDevices(api);
+  BindLaunches(api);
+  BindTrackingEvents(api);
   BindBuffers(api);
   BindBufferCreation(api);
+  BindAsyncTransfers(api);
+  BindAliasBuffers(api);
+  BindHostFutures(api);
   BindExecutables(api);
   BindLoadedExecutables(api);
   BindExecution(api);

@@ -120,6 +120,7 @@ class CompiledProgram {
   const std::string name;
   const std::string fingerprint;
   const std::string description;
+  std::string compile_options;  // with which it was compiled, as its caller serialized them; set once, before anybody sees the program
   const int64_t num_replicas, num_partitions;
   int64_t num_devices() const { return num_replicas * num_partitions; }
   // Whether one run is for all devices, and whether a run receives its device.

@@ -71,16 +71,21 @@ Queue::~Queue() {
 }
 
 CompletionPtr Queue::Add(std::vector<CompletionPtr> inputs, Work work) {
-  auto task = std::make_shared<Task>(std::move(inputs), std::move(work));
+  const bool is_promise =
+      std::any_of(inputs.begin(), inputs.end(), [](const CompletionPtr& input) { return input->is_promise() && !input->IsDone(); });
+  auto task = std::make_shared<Task>(std::move(inputs), std::move(work), std::make_shared<Completion>(is_promise));
   CompletionPtr done = task->done;
+  if (is_promise && Inside::depth == 0) {
+    Defer(task);
+    return done;
+  }
   for (bool here = Inside::depth > 0;;) {
     const uint32_t changes = changes_.load();
     {
       const std::lock_guard<std::mutex> lock(RuntimeLock());
       here = here || Queues::Get().closed;
       if (!here && tasks_.size() < kLongest) {
-        if (!thread_.joinable()) thread_ = std::thread([this] { PerformAll(); });
-        tasks_.push_back(std::move(task));
+        Append(std::move(task));
         break;
       }
     }
@@ -94,13 +99,42 @@ CompletionPtr Queue::Add(std::vector<CompletionPtr> inputs, Work work) {
   return done;
 }
 
+// Adds the task when the last of its inputs is done.
+void Queue::Defer(const TaskPtr& task) {
+  const auto left = std::make_shared<std::atomic<size_t>>(task->inputs.size());
+  for (const CompletionPtr& input : std::vector<CompletionPtr>(task->inputs)) {
+    input->OnDone([this, task, left](const Error*) {
+      if (left->fetch_sub(1) == 1) AddNow(task);
+    });
+  }
+}
+
+// Adds a task that need not wait, however long the queue is: the thread that finished the task's last input may be the queue's own.
+void Queue::AddNow(TaskPtr task) {
+  bool closed;
+  {
+    const std::lock_guard<std::mutex> lock(RuntimeLock());
+    closed = Queues::Get().closed;
+    if (!closed) Append(task);
+  }
+  if (closed) return Perform(*task);
+  Changed();
+}
+
+// The caller holds RuntimeLock().
+void Queue::Append(TaskPtr task) {
+  if (!thread_.joinable()) thread_ = std::thread([this] { PerformAll(); });
+  tasks_.push_back(std::move(task));
+}
+
 void Queue::Perform(Task& task) {
   std::optional<Error> error;
   for (const CompletionPtr& input : task.inputs) {
     input->Wait();
     if (!error) error = input->error();
   }
-  if (!error) error = ErrorOf(task.work);
+  // It may have been made to fail already.
+  if (!error && !task.done->IsDone()) error = ErrorOf(task.work);
   task.inputs.clear();
   task.work = nullptr;
   task.done->Finish(std::move(error));

@@ -16,7 +16,7 @@ namespace trivium::pjrt {
 
 // The thread starts with the first work, and again in a child of a fork, which has no copy of it: work that was in the queue then fails
 // there, and is done in the parent only. Work only waits for work that was added earlier, here or to another queue, so that queues never
-// wait for each other in a circle.
+// wait for each other in a circle. Work that needs a promise of the host is added when all that it needs is done.
 class Queue {
  public:
   using Work = std::function<void()>;
@@ -62,11 +62,14 @@ class Queue {
   struct Task {
     std::vector<CompletionPtr> inputs;
     Work work;
-    CompletionPtr done = std::make_shared<Completion>();
+    CompletionPtr done;
   };
   using TaskPtr = std::shared_ptr<Task>;
 
   static void Perform(Task& task);
+  void Defer(const TaskPtr& task);
+  void AddNow(TaskPtr task);
+  void Append(TaskPtr task);
   void PerformAll();
   TaskPtr First();
   void Changed();

@@ -80,6 +80,13 @@ Shape ShapeOf(Buffer_Type type, const int64_t* dims, size_t num_dims) {
   return shape;
 }
 
+void CheckRange(const Shape& shape, int64_t offset, int64_t size) {
+  const int64_t bytes = static_cast<int64_t>(shape.bytes());
+  if (offset >= 0 && size >= 0 && offset <= bytes && size <= bytes - offset) return;
+  throw Failure(Error_Code_INVALID_ARGUMENT, std::to_string(size) + " bytes from offset " + std::to_string(offset) + " on are not within the " +
+                                                 std::to_string(bytes) + " bytes of " + shape.text());
+}
+
 std::span<const int64_t> MinorToMajor(const Shape& shape) {
   static constexpr size_t kMaxRank = 64;
   static const std::vector<int64_t> descending = [] {

@@ -32,6 +32,9 @@ struct Shape {
 // A shape from a caller; rejects negative extents and unknown types.
 Shape ShapeOf(Buffer_Type type, const int64_t* dims, size_t num_dims);
 
+// Throws unless an array has these bytes.
+void CheckRange(const Shape& shape, int64_t offset, int64_t size);
+
 // The shape of an array whose dimensions in the order of memory are those of `shape`. `minor_to_major` is a text such as "0,1".
 Shape InOrder(const Shape& shape, const std::string& minor_to_major);
 

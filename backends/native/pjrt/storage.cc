@@ -43,6 +43,17 @@ StoragePtr Storage::Borrow(Memory& memory, void* address, size_t bytes, std::fun
   return std::make_shared<Storage>(accelerator == nullptr, data, bytes, nullptr, std::move(release));
 }
 
+StoragePtr Storage::Promise(size_t bytes) {
+  auto storage = std::make_shared<Storage>(true, nullptr, bytes, nullptr, nullptr);
+  storage->is_promise_ = true;
+  return storage;
+}
+
+void Storage::Become(std::shared_ptr<const Storage> other) {
+  data_ = other->data();
+  other_ = std::move(other);
+}
+
 Storage::~Storage() {
   if (!is_on_host_) {
     if (data_ != nullptr) Accelerator::Release(data_);
@@ -90,6 +101,10 @@ void Storage::CopyFrom(const Storage& source) const {
   std::vector<char> all(bytes_);
   Accelerator::Download(source.data_, all.data(), bytes_);
   Accelerator::Upload(data_, all.data(), bytes_);
+}
+
+void Storage::BytesFromHost(const void* source, size_t offset, size_t count) const {
+  if (count != 0) std::memcpy(static_cast<char*>(data_) + offset, source, count);
 }
 
 }  // namespace trivium::pjrt

@@ -25,6 +25,11 @@ class Storage {
   // Memory of somebody else, by its address in `memory`. They are notified by `release` when it is no longer used.
   static std::shared_ptr<Storage> Borrow(Memory& memory, void* address, size_t bytes, std::function<void()> release);
 
+  // Memory that is not known yet: that of another storage, once `Become` was called, which it then keeps.
+  static std::shared_ptr<Storage> Promise(size_t bytes);
+  void Become(std::shared_ptr<const Storage> other);
+  bool is_promise() const { return is_promise_; }
+
   Storage(bool is_on_host, void* data, size_t bytes, Device* owner, std::function<void()> release)
       : is_on_host_(is_on_host), data_(data), bytes_(bytes), owner_(owner), release_(std::move(release)) {}
   ~Storage();
@@ -40,6 +45,8 @@ class Storage {
   void FromHost(const Shape& shape, const void* source, const std::vector<int64_t>& strides) const;
   void ToHost(const Shape& shape, void* target, const std::vector<int64_t>& strides) const;
   void BytesToHost(void* target, size_t offset, size_t count) const;
+  // Some bytes from the host, to its own memory only.
+  void BytesFromHost(const void* source, size_t offset, size_t count) const;
   void CopyFrom(const Storage& source) const;
 
  private:
@@ -48,6 +55,8 @@ class Storage {
   size_t bytes_;
   Device* owner_;  // the device whose statistics count the memory; null if it is borrowed
   std::function<void()> release_;
+  bool is_promise_ = false;
+  std::shared_ptr<const Storage> other_;
 };
 
 using StoragePtr = std::shared_ptr<Storage>;

@@ -25,7 +25,7 @@ from rich.table import Table
 from trivium.ir.errors import Error
 
 PASSED, FAILED, ABSENT = "passed", "failed", "not implemented"
-SUITES = ("records", "objects", "arrays", "executions", "transfers", "extensions")
+SUITES = ("records", "objects", "arrays", "executions", "transfers", "promises", "topologies", "extensions")
 """The modules that declare checks, in the order in which these are run."""
 
 PATIENCE = 600

@@ -36,10 +36,10 @@ def text_and_artifacts(kit: Kit) -> None:
 
 
 def _compile(kit: Kit, code: bytes) -> int:
-    return kit.plugin.call("Client_Compile", **_request(kit, code)).executable
+    return kit.plugin.call("Client_Compile", **request_of(kit, code)).executable
 
 
-def _request(kit: Kit, code: bytes, *, form: bytes = b"mlir", options: bytes = ONE_DEVICE) -> dict[str, object]:
+def request_of(kit: Kit, code: bytes, *, form: bytes = b"mlir", options: bytes = ONE_DEVICE) -> dict[str, object]:
     program = kit.plugin.record("Program")
     program.code, program.code_size = address_of(code), len(code)
     program.format, program.format_size = address_of(form), len(form)
@@ -56,14 +56,14 @@ def _request(kit: Kit, code: bytes, *, form: bytes = b"mlir", options: bytes = O
 def wrong_programs_are_refused(kit: Kit) -> None:
     code = serialize(parse(ADD))
     for what, request in (
-        ("no program", _request(kit, b"")),
-        ("bytes", _request(kit, b"ML\xefR" + b"\x01" * 60)),
-        ("half a program", _request(kit, code[: len(code) // 2])),
+        ("no program", request_of(kit, b"")),
+        ("bytes", request_of(kit, b"ML\xefR" + b"\x01" * 60)),
+        ("half a program", request_of(kit, code[: len(code) // 2])),
     ):
         kit.refused(what, "Client_Compile", **request)
-    kit.refused("an unknown format", "Client_Compile", **_request(kit, code, form=b"poem"))
-    kit.refused("options that are none", "Client_Compile", **_request(kit, code, options=b"\xff\xff\xff"))
-    request = _request(kit, code)
+    kit.refused("an unknown format", "Client_Compile", **request_of(kit, code, form=b"poem"))
+    kit.refused("options that are none", "Client_Compile", **request_of(kit, code, options=b"\xff\xff\xff"))
+    request = request_of(kit, code)
     kit.refused("no record", "Client_Compile", **{**request, "program": None})
 
 

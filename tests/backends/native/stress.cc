@@ -46,6 +46,9 @@ void ForeignPrograms();
 // In transfer_stress.cc.
 void TransfersWithHosts();
 
+// In promise_stress.cc.
+void PromisedBuffers();
+
 // In queue_stress.cc.
 void WorkInFlight();
 void ForksInFlight();
@@ -357,6 +360,7 @@ int main() {
   Part(Packings);
   Part(ForeignPrograms);
   Part(TransfersWithHosts);
+  Part(PromisedBuffers);
   Part(WorkInFlight);
 #ifndef __SANITIZE_THREAD__  // it does not follow threads that a forked child starts
   Part(Forks);
