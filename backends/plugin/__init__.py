@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trivium.backends import native
 from trivium.backends.plugin.accelerator_structures import AcceleratorFunctions
-from trivium.backends.plugin.structures import (
-    COMPILE,
-    RELEASE,
-    SERIALIZE,
-    TRACE,
-    CompileReply,
-    CompileRequest,
-)
+from trivium.backends.plugin.structures import COMPILE, RELEASE, SERIALIZE, TRACE, CompileReply, CompileRequest
 
 if TYPE_CHECKING:
     from trivium.backends.plugin.compiler import Compiled, Inspector, Kept

@@ -1,10 +1,6 @@
 """GPUs as devices of JAX: on OpenCL's runtime for processors, and on a simulated GPU of NVIDIA's."""
 
-import json
-import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +11,9 @@ pytest.importorskip("flax")
 pytest.importorskip("optax")
 
 from tests.backends.gpu.simulator import needs_simulator
+from tests.jax import processes
 from tests.jax.device_checks import CHECKS
 from trivium.backends.gpu import opencl
-
-ROOT = Path(__file__).parents[2]
 
 SEVERAL = "needs several devices, and programs of several devices run on processors only"
 ADDRESS = "needs the address of an array, which OpenCL does not have"
@@ -46,24 +41,23 @@ needs_opencl = pytest.mark.skipif(
 )
 
 
+NAMES = [check.__name__ for check in CHECKS if check.__name__ not in OTHERS]
+
+ENVIRONMENT = {"JAX_PLATFORMS": "trivium_gpu", "TRIVIUM_GPU": "opencl"}
+
+
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
     """Runs Python code in a process in which a GPU is the platform."""
-    variables = {**os.environ, "JAX_PLATFORMS": "trivium_gpu", "TRIVIUM_GPU": "opencl", **environment}
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=570)
+    return processes.run(*arguments, **ENVIRONMENT | environment)
 
 
 @pytest.fixture(scope="module")
 def failures() -> dict[str, str]:
-    names = [check.__name__ for check in CHECKS if check.__name__ not in OTHERS]
-    done = run("-m", "tests.jax.device_checks", *names)
-    assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {check["name"]: check["failure"] for check in found}
+    return processes.failures(*NAMES, **ENVIRONMENT)
 
 
 @needs_opencl
-@pytest.mark.parametrize("name", [check.__name__ for check in CHECKS if check.__name__ not in OTHERS])
+@pytest.mark.parametrize("name", NAMES)
 def test_check(name: str, failures: dict[str, str]) -> None:
     assert not failures[name], failures[name]
 

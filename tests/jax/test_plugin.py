@@ -1,9 +1,5 @@
 """Trivium as a device of JAX: the checks of `device_checks.py`, and tests that need whole processes."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,24 +10,14 @@ jax = pytest.importorskip("jax")
 pytest.importorskip("flax")
 pytest.importorskip("optax")
 
+from tests.jax import processes
 from tests.jax.device_checks import CHECKS
-
-ROOT = Path(__file__).parents[2]
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    """Runs Python code in a process in which Trivium is the platform."""
-    variables = {**os.environ, "JAX_PLATFORMS": "trivium", "TRIVIUM_NUM_DEVICES": "", **environment}
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=570)
+from tests.jax.processes import run
 
 
 @pytest.fixture(scope="module")
 def failures() -> dict[str, str]:
-    done = run("-m", "tests.jax.device_checks", TRIVIUM_NUM_DEVICES="2")
-    assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {check["name"]: check["failure"] for check in found}
+    return processes.failures(TRIVIUM_NUM_DEVICES="2")
 
 
 @pytest.mark.parametrize("name", [check.__name__ for check in CHECKS])

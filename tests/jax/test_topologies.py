@@ -6,7 +6,7 @@ pytestmark = pytest.mark.jax
 
 pytest.importorskip("jax")
 
-from tests.jax.test_plugin import run
+from tests.jax.processes import run
 
 SCRIPT = """
 import numpy as np

@@ -49,11 +49,9 @@ void Call(int32_t (*AcceleratorFunctions::*function)(Parameters...), Arguments..
   if (known == nullptr) throw Failure(Error_Code_UNAVAILABLE, "there is no driver of devices: Trivium drives them in a process with Python only");
   std::string reason;
   if (const std::vector<uint64_t> released = Released::Get().Take(); !released.empty()) {
-    const int32_t status = known->release(released.data(), released.size(), &reason);
-    Check(status, reason);
+    Check(known->release(released.data(), released.size(), &reason), reason);
   }
-  const int32_t status = (known->*function)(arguments..., &reason);
-  Check(status, reason);
+  Check((known->*function)(arguments..., &reason), reason);
 }
 
 uint64_t Number(void* memory) { return reinterpret_cast<uint64_t>(memory); }

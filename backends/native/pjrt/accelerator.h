@@ -12,7 +12,7 @@
 
 namespace trivium::pjrt {
 
-// Two structures that backends/plugin/structures.py also declares.
+// Two structures that backends/plugin/accelerator_structures.py also declares.
 
 // That a device has done what it was told before. Its functions are the driver's own, and return the driver's code, 0 for success: hosts may
 // wait for it with the interpreter's lock held. They are called between `enter` and `leave`. Without `wait`, it has happened.

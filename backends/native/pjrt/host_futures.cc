@@ -75,6 +75,7 @@ void KeepDependency(Buffer_DonateWithControlDependency_Callback_Args* args) {
 // Makes a buffer of the same elements that is ready when the host says so, too.
 void DonateWithControlDependency(Buffer_DonateWithControlDependency_Args& args) {
   Buffer& buffer = *args.buffer;
+  RequireHost(*buffer.memory, "a buffer that the host makes ready");
   const CompletionPtr done = PromiseAfter(buffer.ready);
   auto dependency = std::make_unique<Dependency>(buffer.ready, done);
   args.out_buffer = new Buffer(buffer.memory, buffer.shape, buffer.Donate(), done);

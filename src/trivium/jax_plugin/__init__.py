@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import trivium
@@ -38,10 +39,10 @@ def initialize() -> None:
 
     table = _capsule(plugin.api())
     _profiler.register_plugin_profiler(table)
-    _register(PLATFORM, table, _client_options)
+    _register(PLATFORM, table)
     asked = GPU in (jax.config.jax_platforms or "").split(",") or CHOICE in os.environ
     if asked or _has_cuda():
-        _register(GPU, table, _gpu_options)
+        _register(GPU, table)
     plugin.preparations.append(lowerings.register_callbacks)
     foreign.register(PLATFORM)
     plugin.foreign_functions.append(registered_with_jax)
@@ -49,7 +50,7 @@ def initialize() -> None:
     plugin.observers.append(tell_compiled)
 
 
-def _register(platform: str, table: object, options: Callable[[], dict[str, str]]) -> None:
+def _register(platform: str, table: object) -> None:
     import jax
 
     # JAX has no public function that registers a plugin by its table, or that declares it as not experimental.
@@ -58,6 +59,7 @@ def _register(platform: str, table: object, options: Callable[[], dict[str, str]
     from trivium.jax_plugin import compilation_cache, lowerings
 
     xla_bridge._nonexperimental_plugins.add(platform)
+    options = functools.partial(_options, platform)
     xla_bridge.register_plugin(platform, priority=PRIORITY, c_api=table, options=options)
     # If nobody asked for it, a platform that has no devices is left out.
     factories = xla_bridge._backend_factories
@@ -70,20 +72,13 @@ def _register(platform: str, table: object, options: Callable[[], dict[str, str]
         xla_bridge._alias_to_platforms[platform] = [platform, "cpu"]
 
 
-def _client_options() -> dict[str, str]:
-    """Called when the device is started."""
+def _options(platform: str) -> dict[str, str]:
+    """Called when the platform's devices are started. Raises an `Error` if there is no GPU that was asked for."""
     from jax._src import xla_bridge
 
-    xla_bridge._alias_to_platforms.pop(PLATFORM, None)
-    return {"platform_version": f"Trivium {trivium.__version__}"}
-
-
-def _gpu_options() -> dict[str, str]:
-    """Called when the devices are started. Raises an `Error` if there are none."""
-    from jax._src import xla_bridge
-
-    xla_bridge._alias_to_platforms.pop(GPU, None)
-    return {"platform_version": f"Trivium {trivium.__version__}", "platform": _gpu_platform()}
+    xla_bridge._alias_to_platforms.pop(platform, None)
+    options = {"platform_version": f"Trivium {trivium.__version__}"}
+    return options | {"platform": _gpu_platform()} if platform == GPU else options
 
 
 def _gpu_platform() -> str:

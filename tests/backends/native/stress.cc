@@ -46,6 +46,9 @@ void ForeignPrograms();
 // In transfer_stress.cc.
 void TransfersWithHosts();
 
+// In manager_stress.cc.
+void TransferManagers();
+
 // In promise_stress.cc.
 void PromisedBuffers();
 
@@ -360,6 +363,7 @@ int main() {
   Part(Packings);
   Part(ForeignPrograms);
   Part(TransfersWithHosts);
+  Part(TransferManagers);
   Part(PromisedBuffers);
   Part(WorkInFlight);
 #ifndef __SANITIZE_THREAD__  // it does not follow threads that a forked child starts

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
 
+from trivium.backends import plugin as own
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.plugin import accelerators
 from trivium.backends.plugin.accelerator_structures import AcceleratorEvent
+from trivium.backends.table.abi import TYPES, abi
+from trivium.backends.table.plugin import Plugin, Refusal, address_of, pointers
 from trivium.ir.errors import Error, ExecutionError
 from trivium.ir.text import parse
 
@@ -70,3 +73,38 @@ def test_other_devices() -> None:
         accelerators.client_of("cpu:0")
     with pytest.raises(Error, match="there is no platform 'abacus'"):
         accelerators.open(b"abacus", 0)
+
+
+@pytest.fixture
+def memory(device: GpuClient) -> Iterator[tuple[Plugin, dict[str, int]]]:
+    """A client of PJRT's table whose memory is an accelerator's: the arguments that functions on that memory take."""
+    plugin = Plugin(own.api(), "trivium")
+    name, value = b"platform", b"opencl"
+    option = plugin.record("NamedValue", type=abi().constants["NamedValue_kString"])
+    option.name, option.name_size = address_of(name), len(name)
+    option.string_value, option.value_size = address_of(value), len(value)
+    client = plugin.call("Client_Create", create_options=ctypes.addressof(option), num_options=1).client
+    found = plugin.call("Client_AddressableDevices", client=client)
+    first, *_ = pointers(found.addressable_devices, found.num_addressable_devices)
+    yield plugin, {"client": client, "memory": plugin.call("Device_DefaultMemory", device=first).memory}
+    plugin.call("Client_Destroy", client=client)
+
+
+def test_what_a_thread_without_python_would_finish_is_refused(memory: tuple[Plugin, dict[str, int]]) -> None:
+    plugin, place = memory
+    dims = (ctypes.c_int64 * 1)(6)
+    shape = {
+        "shape_dims": ctypes.addressof(dims),
+        "shape_num_dims": 1,
+        "shape_element_type": TYPES["float32"],
+    }
+    buffer = plugin.call("Client_CreateUninitializedBuffer", **place, **shape).buffer
+    for what, function, arguments in (
+        ("an alias", "Client_CreateAliasBuffer", place | shape),
+        ("a transfer in parts", "Client_CreateBuffersForAsyncHostToDevice", place),
+        ("a copy to where the host will say", "Buffer_CopyRawToHostFuture", {"buffer": buffer}),
+        ("a buffer that the host makes ready", "Buffer_DonateWithControlDependency", {"buffer": buffer}),
+    ):
+        with pytest.raises(Refusal, match=f"{what} is for the host's memory only, but was requested for "):
+            plugin.call(function, **arguments)
+    plugin.call("Buffer_Destroy", buffer=buffer)
