@@ -73,18 +73,20 @@ class CpuExecutable:
             results = [np.empty(slot.shape, slot.dtype) for slot in self.outputs]
         except (MemoryError, ValueError) as error:  # raised by NumPy for arrays beyond the address space
             raise self._lacks_memory(error) from error
-        self.execute_at([array.__array_interface__["data"][0] for array in (*arrays, *results)])
+        frame = self._take_frame(len(arrays) + len(results))
+        native.write_addresses([*arrays, *results], frame.pointers)
+        self._run_in(frame)
         return results
 
     def execute_at(self, pointers: Sequence[int]) -> None:
         """Runs on memory of the caller: the addresses of arguments, then of results, each as large as its slot and
         C-contiguous. Nothing is checked. Each run is one native call in a frame of its own. If the run ends early, the
         cause is raised: the exception of a host call or of a signal handler, such as KeyboardInterrupt."""
-        try:
-            frame = self._frames.pop()
-        except IndexError:
-            frame = self._new_frame(len(pointers))
+        frame = self._take_frame(len(pointers))
         frame.table[:] = pointers
+        self._run_in(frame)
+
+    def _run_in(self, frame: _Frame) -> None:
         try:
             status = self._run(frame.address)
         finally:
@@ -92,7 +94,11 @@ class CpuExecutable:
         if status:
             raise ExecutionError(f"{self.name} ended early: {native.exception() or LACKS_MEMORY}")
 
-    def _new_frame(self, pointers: int) -> _Frame:
+    def _take_frame(self, pointers: int) -> _Frame:
+        try:
+            return self._frames.pop()
+        except IndexError:
+            pass
         try:
             return _Frame(self.entry, pointers, self.context, self.artifact)
         except (MemoryError, ValueError) as error:
@@ -117,9 +123,10 @@ class _Frame:
     def __init__(self, entry: int, pointers: int, context: int, artifact: Artifact):
         alignment = artifact.arena_alignment
         self.table = (ctypes.c_void_p * pointers)()
+        self.pointers = ctypes.addressof(self.table)
         self._memory = np.empty(artifact.arena_size + alignment, np.uint8)
         start = self._memory.ctypes.data
-        self._fields = _table([entry, ctypes.addressof(self.table), start + (-start) % alignment, context])
+        self._fields = _table([entry, self.pointers, start + (-start) % alignment, context])
         self.address = ctypes.addressof(self._fields)
 
 
