@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.threads import call_parallel
+from trivium.backends.cpu.threads import call_parallel, range_function
 from trivium.backends.llvm.code import I8, I64, POINTER, Code, stack_slot
+from trivium.backends.llvm.numbers import Int, i64
 
 SHARED = 1 << 20
 """The bytes from which on threads are woken: about 50 us, and waking one takes 5 to 20."""
@@ -15,8 +16,8 @@ PIECE = 1 << 17
 
 
 def emit(code: Code, target: ll.Value, source: ll.Value, nbytes: int, apart: bool) -> None:
-    """Copies so many bytes. Threads share them only if the two places are `apart`: otherwise a thread would overwrite
-    what another one has not read."""
+    """Copies `nbytes` bytes from `source` to `target`. Threads share them only if the two places are `apart`: otherwise
+    a thread would overwrite what another one has not read."""
     if code.target.threads == 1 or nbytes < SHARED or not apart:
         _move(code, target, source, I64(nbytes))
         return
@@ -27,21 +28,15 @@ def emit(code: Code, target: ll.Value, source: ll.Value, nbytes: int, apart: boo
 
 
 def _part(code: Code) -> ll.Function:
-    """Returns the module's `void copy.part(ptr ends, i64 begin, i64 end, i64 participant)`, which copies a range of the
-    bytes from the second of two places to the first."""
-    module, name = code.builder.module, "copy.part"
-    if name in module.globals:
-        return module.globals[name]
-    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER, I64, I64, I64]), name)
-    function.linkage = "internal"
-    function.attributes.add("nounwind")
-    inner = Code(ll.IRBuilder(function.append_basic_block("entry")), code.target)
-    builder, (ends, begin, end, _) = inner.builder, function.args
-    places = (builder.load(builder.gep(ends, [I64(n)], source_etype=POINTER), typ=POINTER) for n in range(2))
-    target, source = (builder.gep(place, [begin], source_etype=I8) for place in places)
-    _move(inner, target, source, builder.sub(end, begin))
-    builder.ret_void()
-    return function
+    """Returns the function that copies a range of the bytes from the second of two places to the first."""
+
+    def move(inner: Code, ends: ll.Value, begin: Int, end: Int, _: ll.Value) -> None:
+        builder = inner.builder
+        places = (builder.load(builder.gep(ends, [I64(n)], source_etype=POINTER), typ=POINTER) for n in range(2))
+        target, source = (builder.gep(place, [i64(begin)], source_etype=I8) for place in places)
+        _move(inner, target, source, i64(end - begin))
+
+    return range_function(code, "copy.part", move)
 
 
 def _move(code: Code, target: ll.Value, source: ll.Value, nbytes: ll.Value) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.threads import call_parallel
-from trivium.backends.llvm.code import I1, I8, I64, POINTER, Code, stack_slot
+from trivium.backends.cpu.threads import call_parallel, range_function
+from trivium.backends.llvm.code import I1, I8, I64, Code, stack_slot
 from trivium.backends.llvm.key_sort import FIELD, FIELDS, key_sort, key_split, load_state, store_state
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.numbers import Int, i64
@@ -59,16 +59,10 @@ def _state(code: Code, states: ll.Value, number: ll.Value, distance: int, offset
 
 
 def _function(code: Code, name: str, each: Callable[[Code, ll.Value, ll.Value], None]) -> ll.Function:
-    """Returns the module's `void name(ptr states, i64 begin, i64 end, i64 participant)`."""
-    module = code.builder.module
-    if name in module.globals:
-        return module.globals[name]
-    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER, I64, I64, I64]), name)
-    function.linkage = "internal"
-    function.attributes.add("nounwind")
-    inner = Code(ll.IRBuilder(function.append_basic_block("entry")), code.target)
-    states, begin, end, _ = function.args
-    with counted(inner, Int(inner, begin), Int(inner, end), 1) as loop:
-        each(inner, states, i64(loop.index))
-    inner.builder.ret_void()
-    return function
+    """Returns the function that emits `each` for a range of parts."""
+
+    def parts(inner: Code, states: ll.Value, begin: Int, end: Int, _: ll.Value) -> None:
+        with counted(inner, begin, end) as loop:
+            each(inner, states, i64(loop.index))
+
+    return range_function(code, name, parts)

@@ -4,6 +4,7 @@ calls from its workers."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
@@ -35,8 +36,39 @@ def emit_split(emitter: Emitter, loop: Loop) -> None:
     ]
     total, ranges = math.prod(extents[d] for d in split.dimensions), schedule.vector in split.dimensions
     context, captured = _capture(emitter)
-    function = _part(emitter, loop, schedule, captured, outer, ranges)
+
+    def part(code: Code, context: ll.Value, begin: Int, end: Int, participant: ll.Value) -> None:
+        inner = _inside(emitter, code, captured, context, participant)
+        if ranges:
+            inner.values.update((index, I64(0)) for index, _ in outer)
+            kernel_loops.run_body(inner, loop, schedule, begin, end)
+        else:
+            _rows(inner, loop, schedule, outer, begin, end)
+
+    builder = emitter.builder
+    name = builder.module.get_unique_name(f"{builder.function.name}.part")
+    function = range_function(emitter.code, name, part)
     call_parallel(emitter.code, function, context, (total, split.size), schedule.brief)
+
+
+Ranged = Callable[[Code, ll.Value, Int, Int, ll.Value], None]
+"""Emits what a function of ranges does, given its arguments."""
+
+
+def range_function(code: Code, name: str, emit: Ranged) -> ll.Function:
+    """Returns the module's `void name(ptr context, i64 begin, i64 end, i64 participant)`, which runs a range of
+    iterations in one thread. It is emitted on first use."""
+    module = code.builder.module
+    if name in module.globals:
+        return module.globals[name]
+    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER, I64, I64, I64]), name)
+    function.linkage = "internal"
+    function.attributes.add("nounwind")
+    inner = Code(ll.IRBuilder(function.append_basic_block("entry")), code.target, bool(code.flags))
+    context, begin, end, participant = function.args
+    emit(inner, context, Int(inner, begin), Int(inner, end), participant)
+    inner.builder.ret_void()
+    return function
 
 
 def call_parallel(
@@ -65,40 +97,13 @@ def _capture(emitter: Emitter) -> tuple[ll.Value, Captured]:
     return context, ([field.type for field in fields], buffers, values)
 
 
-def _part(
-    emitter: Emitter,
-    loop: Loop,
-    schedule: LoopSchedule,
-    captured: Captured,
-    outer: list[tuple[Register, int]],
-    ranges: bool,
-) -> ll.Function:
-    """void part(ptr context, i64 begin, i64 end, i64 participant)"""
-    module, parent = emitter.builder.module, emitter.builder.function
-    name = module.get_unique_name(f"{parent.name}.part")
-    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER, I64, I64, I64]), name)
-    function.linkage = "internal"
-    function.attributes.update(parent.attributes)
-    inner = _inside(emitter, function, captured)
-    _, *bounds, _ = function.args
-    begin, end = (Int(inner.code, bound) for bound in bounds)
-    if ranges:
-        inner.values.update((index, I64(0)) for index, _ in outer)
-        kernel_loops.run_body(inner, loop, schedule, begin, end)
-    else:
-        _rows(inner, loop, schedule, outer, begin, end)
-    inner.builder.ret_void()
-    return function
-
-
-def _inside(emitter: Emitter, function: ll.Function, captured: Captured) -> Emitter:
+def _inside(emitter: Emitter, code: Code, captured: Captured, context: ll.Value, participant: ll.Value) -> Emitter:
     """Returns an emitter for the part function, in which the captured values are known."""
     types, buffers, values = captured
-    builder = ll.IRBuilder(function.append_basic_block("entry"))
-    places = [builder.gep(function.args[0], [I64(n)], source_etype=I64) for n in range(len(types))]
+    builder = code.builder
+    places = [builder.gep(context, [I64(n)], source_etype=I64) for n in range(len(types))]
     fields = [builder.load(place, typ=type_) for place, type_ in zip(places, types, strict=True)]
-    code = Code(builder, emitter.code.target, bool(emitter.code.flags))
-    workspace = emitter.workspace.shared(fields[0], code.target.threads, function.args[3])
+    workspace = emitter.workspace.shared(fields[0], code.target.threads, participant)
     pointers = dict(zip(buffers, fields[1:], strict=False))
     inner = type(emitter)(code, emitter.analysis, emitter.schedule, pointers, workspace)
     inner.values = {value: known for value, known in emitter.values.items() if isinstance(known, ll.Constant)}

@@ -3,6 +3,7 @@ function that it emits for one, with the kernel's own epilogue as the sink."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import llvmlite.ir as ll
@@ -12,7 +13,7 @@ from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.template import Element, Sink, emit
 from trivium.backends.cpu.contraction.tiling import ESTIMATED, Tiling
 from trivium.backends.cpu.target import CpuTarget
-from trivium.backends.cpu.threads import call_parallel
+from trivium.backends.cpu.threads import call_parallel, range_function
 from trivium.backends.llvm.code import I32, I64, POINTER, Code
 from trivium.backends.llvm.displacement import Indices, terms_of, unflatten
 from trivium.backends.llvm.emitter import Emitter
@@ -130,44 +131,44 @@ class Lowering:
     def emit(self, module: ll.Module, name: str, size: WorkspaceSize, fast: bool = False) -> ll.Function:
         """Defines `void name(ptr, ..., ptr)`: one pointer for each parameter of the kernel, and the workspace, of which
         it needs `size`."""
-        function, builder = _begin(module, name, [POINTER] * (len(self.kernel.params) + 1))
+        parameters = [POINTER] * (len(self.kernel.params) + 1)
+        function = ll.Function(module, ll.FunctionType(ll.VoidType(), parameters), name)
+        function.linkage = "internal"
+        function.attributes.add("nounwind")
+        builder = ll.IRBuilder(function.append_basic_block("entry"))
+        code = Code(builder, self.target, fast)
         workspace = Workspace(function.args[-1], size)
         cost = self.target.product_cost(sum(share.plan.problem.flops for share in self.shares), self.element_bytes)
         grain = max(1, int(self.target.piece_cost * self.units / cost))
         if self.target.threads > 1 and self.units > grain:
-            part = self._part(module, f"{name}.part", workspace, fast)
-            brief, code = cost < self.target.wake_cost, Code(builder, self.target)
+            unique = module.get_unique_name(f"{name}.part")
+            part = range_function(code, unique, functools.partial(self._part, workspace))
+            brief = cost < self.target.wake_cost
             call_parallel(code, part, _table(builder, function.args), (self.units, grain), brief)
-            builder.ret_void()
         else:
-            self._units(builder, function.args, workspace, (0, self.units), fast)
+            self._units(code, function.args, workspace, (0, self.units))
+        builder.ret_void()
         return function
 
-    def _part(self, module: ll.Module, name: str, whole: Workspace, fast: bool) -> ll.Function:
-        """void part(ptr pointers, i64 begin, i64 end, i64 participant)"""
-        function, builder = _begin(module, name, [POINTER, I64, I64, I64])
-        context, begin, end, participant = function.args
+    def _part(
+        self, whole: Workspace, code: Code, context: ll.Value, begin: Int, end: Int, participant: ll.Value
+    ) -> None:
+        """Runs a range of the units in one of several threads; `context` has the pointers."""
+        builder = code.builder
         places = [builder.gep(context, [I64(n)], source_etype=POINTER) for n in range(len(self.kernel.params) + 1)]
-        code = Code(builder, self.target)
         pointers = [builder.load(place, typ=POINTER) for place in places]
         workspace = whole.shared(pointers[-1], self.target.threads, participant)
-        self._units(builder, pointers, workspace, (Int(code, begin), Int(code, end)), fast)
-        return function
+        self._units(code, pointers, workspace, (begin, end))
 
     def _units(
-        self,
-        builder: ll.IRBuilder,
-        pointers: Sequence[ll.Value],
-        workspace: Workspace,
-        units: tuple[Number, Number],
-        fast: bool,
+        self, code: Code, pointers: Sequence[ll.Value], workspace: Workspace, units: tuple[Number, Number]
     ) -> None:
         """Runs the units from the first of `units` up to, but not including, the second, counted over all shares."""
         contraction, analysis = self.marked.contraction, self.marked.analysis
         buffers = dict(zip(self.kernel.params, pointers, strict=False))
         schedule = serial(contraction.epilogue, analysis)
-        emitter = Emitter(Code(builder, self.target, fast), analysis, schedule, buffers, workspace)
-        e = Vectors(builder, self.target, held_type(contraction.accumulate), self.tiling.lanes)
+        emitter = Emitter(code, analysis, schedule, buffers, workspace)
+        e = Vectors(code.builder, self.target, held_type(contraction.accumulate), self.tiling.lanes)
         first = 0
         for share in self.shares:
             lhs, rhs = buffers[contraction.lhs.buffer], buffers[contraction.rhs.buffer]
@@ -176,18 +177,10 @@ class Lowering:
             begin, end = (maximum(minimum(bound - first, share.plan.units), 0) for bound in units)
             emit(e, workspace, share.plan, (lhs, rhs), (begin, end), _sink(share, emitter), self.marked.only_stores)
             first += share.plan.units
-        builder.ret_void()
 
 
 def _sink(share: Share, emitter: Emitter) -> Sink:
     return lambda e, value, element: share.sink(emitter, e, value, element)
-
-
-def _begin(module: ll.Module, name: str, parameters: list[ll.Type]) -> tuple[ll.Function, ll.IRBuilder]:
-    function = ll.Function(module, ll.FunctionType(ll.VoidType(), parameters), name)
-    function.linkage = "internal"
-    function.attributes.add("nounwind")
-    return function, ll.IRBuilder(function.append_basic_block("entry"))
 
 
 def _table(builder: ll.IRBuilder, pointers: Sequence[ll.Value]) -> ll.Value:
