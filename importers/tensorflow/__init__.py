@@ -24,6 +24,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     sampling,
     selection,
     shape,
+    slices,
     sparse,
     sparse_order,
     special,

@@ -58,6 +58,32 @@ def test_a_loop_of_a_function_with_a_program_for_each_length() -> None:
         np.testing.assert_allclose(around(X, tf.constant(n)), wanted + 1)
 
 
+def test_steps_of_sequences_in_a_loop() -> None:
+    def recurrent(x: Any, n: Any) -> Any:
+        state = x[:, 0]
+        for t in tf.range(n):
+            state = tf.tanh(state * 0.5 + x[:, t] * x[1, t, :2])
+        return state
+
+    x = tf.constant(np.random.default_rng(0).standard_normal((2, 4, 2)).astype(np.float32))
+    for n in (4, 2):
+        assert_same(recurrent, x, tf.constant(n))
+
+
+def test_slices_of_variables_are_written_in_a_loop() -> None:
+    def written(kept: Any, x: Any) -> Any:
+        for t in tf.range(3):
+            kept[:, t].assign(x[t] * 2)
+            kept[0, -1 - t].assign(tf.reduce_sum(x))
+        return kept * 2
+
+    x = tf.constant(np.random.default_rng(0).standard_normal((3, 2)).astype(np.float32))
+    ours, theirs = (tf.Variable(np.arange(10, dtype=np.float32).reshape(2, 5)) for _ in range(2))
+    wanted = tf.function(written)(theirs, x)
+    np.testing.assert_allclose(trivium.tensorflow.function(written, fallback=False)(ours, x), wanted, rtol=1e-6)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
 def test_tensor_arrays_that_grow() -> None:
     def written(x: Any) -> Any:
         array = tf.TensorArray(tf.float32, 0, dynamic_size=True)

@@ -352,14 +352,23 @@ IMAGES = [
 INDEXING = [
     case("StridedSlice", lambda x: (x[1:, ::2], x[-1], x[..., 1], x[:, tf.newaxis, 1:3], x[::-1, 3:0:-2]), X),
     case("StridedSlice", lambda x: (x[:, 1, ..., 0], x[1:1], x[tf.newaxis, ..., -2:]), IMAGE),
-    case("StridedSlice", lambda x, i: x[i], X, np.int32(-2)),
+    case("StridedSlice", lambda x, i: (x[i], x[:, 0, i], x[0, i, ::-2], x[..., i, 1:3]), IMAGE, np.int32(-2)),
+    case("StridedSlice", lambda x, i: (x[i[0], i[1], :, 2], x[::-1, i[1], tf.newaxis]), IMAGE, ints(-1, 3)),
+    case(
+        "StridedSliceGrad",
+        lambda i, d: raw.StridedSliceGrad(
+            shape=[6, 3, 7], begin=[5, 0, i], end=[0, 0, 0], strides=[-2, 1, 1], dy=d, end_mask=2, shrink_axis_mask=4
+        ),
+        np.int32(4),
+        normal(3, 3),
+    ),
     case(
         "StridedSliceGrad",
         lambda d: raw.StridedSliceGrad(shape=[3, 7], begin=[2, 1], end=[0, 6], strides=[-1, 2], dy=d, end_mask=1),
         normal(3, 3),
     ),
     case("Slice", lambda x: tf.slice(x, [1, 0], [2, -1]), X),
-    case("Slice", lambda x, i: tf.slice(x, [i, 0], [2, 3]), X, np.int32(1)),
+    case("Slice", lambda x, i: (tf.slice(x, [i, 0], [2, 3]), tf.slice(x, [i, 1], [1, -1])), X, np.int32(1)),
     case("GatherV2", lambda x, i: (tf.gather(x, i), tf.gather(x, i, axis=1)), X, ints(2, 0, 1, 1).reshape(2, 2)),
     case("GatherV2", lambda x, i: tf.gather(x, i, batch_dims=1), normal(2, 5, 3), ints(4, 0, 1, 1).reshape(2, 2)),
     case(
@@ -386,6 +395,18 @@ INDEXING = [
         ),
         X,
         Y,
+    ),
+    *(
+        case(
+            "TensorStridedSliceUpdate",
+            lambda x, y, i, begin=begin: raw.TensorStridedSliceUpdate(
+                input=x, begin=[begin, i], end=[3, 0], strides=[1, 1], value=y[begin:, 0], shrink_axis_mask=2
+            ),
+            X,
+            Y,
+            np.int32(-1),
+        )
+        for begin in (0, 1)
     ),
     case("ReverseSequence", lambda x: tf.reverse_sequence(x, [2, 0, 4], seq_axis=1), X),
     case(
