@@ -99,7 +99,7 @@ def compiled(text: str, dialect: Dialect, target: GpuTarget) -> bytes:
     key = "\0".join((llvmlite.__version__, repr(how), text)).encode()
     found = kept.get(key) if kept else None
     if found is None:
-        found = assembler().compile(text, how)
+        found = dialect.linked(assembler().compile(text, how))
         if kept:
             kept.put(key, found)
     return found

@@ -73,7 +73,7 @@ class Dialect(ABC):
     """LLVM's level of code generation."""
 
     shuffles: int = 1
-    """The number of threads that exchange words without memory, where that is the same on all devices."""
+    """The number of threads that exchange words without memory, where that is known."""
 
     makes_text: bool = False
     """Whether the device's driver takes assembly, as text."""
@@ -232,6 +232,10 @@ class Dialect(ABC):
     def text(self, module: ll.Module) -> str:
         """Returns a module as LLVM reads it."""
         return str(module)
+
+    def linked(self, code: bytes) -> bytes:
+        """Returns what the driver takes, from what LLVM has assembled."""
+        return code
 
     def assembling(self, target: GpuTarget) -> Assembling:
         """Returns how code for a target is made."""

@@ -17,7 +17,7 @@ from tests.backends.gpu.workers import Task, outcomes
 from tests.compiler.lowering.coverage import COMPILED
 
 LISTED = 20
-"""The number of kernels of which ptxas's figures are printed."""
+"""The number of kernels whose figures are printed."""
 
 
 def main() -> int:
@@ -33,13 +33,18 @@ def main() -> int:
         default="",
         help="an architecture such as sm_80: ptxas assembles all records, and the registers of the largest are listed",
     )
+    parser.add_argument(
+        "--code-objects", default="", help="an architecture such as gfx90a: the same with LLVM's assembler and linker"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     wrong = 0
     if given.records:
         wrong += _run("records", tasks.record, range(len(COMPILED)), given.jobs)
     if given.ptx:
-        wrong += _assemble(given.ptx, given.jobs)
+        wrong += _assemble(tasks.ptx, given.ptx, given.jobs)
+    if given.code_objects:
+        wrong += _assemble(tasks.code_object, given.code_objects, given.jobs)
     if given.programs:
         wrong += _run("programs", tasks.program, range(given.seed, given.seed + given.programs), given.jobs)
     if given.neighbours:
@@ -63,11 +68,11 @@ def _run(name: str, task: Task, items: Sequence[Any], jobs: int) -> int:
     return wrong
 
 
-def _assemble(architecture: str, jobs: int) -> int:
+def _assemble(task: Task, architecture: str, jobs: int) -> int:
     """Lists the kernels of records that take most registers, after those that are beyond the budget. Returns how many
     are, or are refused."""
     start, kernels, refused = time.monotonic(), list[str](), 0
-    for (_, number), told in outcomes(tasks.ptx, [(architecture, n) for n in range(len(COMPILED))], jobs):
+    for (_, number), told in outcomes(task, [(architecture, n) for n in range(len(COMPILED))], jobs):
         if told and not told[0].isdecimal():
             refused += 1
             print(f"{COMPILED[number]}: {told[:600]}", flush=True)
@@ -77,7 +82,7 @@ def _assemble(architecture: str, jobs: int) -> int:
     wrong = tasks.beyond_budget("\n".join(kernels))
     print("registers, bytes spilled, bytes shared, record and kernel:", *wrong, *kernels[:LISTED], sep="\n")
     middle = kernels[len(kernels) // 2].split(" ")[0] if kernels else 0
-    print(f"ptxas for {architecture}: {len(kernels)} kernels, {middle} registers in the middle, ", end="")
+    print(f"{architecture}: {len(kernels)} kernels, {middle} registers in the middle, ", end="")
     print(f"{len(wrong)} beyond the budget, {refused} refused; {time.monotonic() - start:.0f} s", flush=True)
     return len(wrong) + refused
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.backends.gpu import code_object as code_objects
 from tests.backends.gpu.simulator import fake, simulated
 from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
 from tests.compiler.test_conformance import checked_programs
@@ -22,7 +23,7 @@ from tests.random_programs.programs import program_of_attention, program_of_neig
 from tests.random_programs.tracked import Unstable, difference
 from tests.random_programs.tracking import Tracker
 from trivium.backends import client
-from trivium.backends.gpu import tiles
+from trivium.backends.gpu import amdgcn, lld, tiles
 from trivium.backends.gpu.assembly import assembler, emit_program
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.nvptx import Nvptx, target
@@ -101,8 +102,22 @@ def ptx(item: tuple[str, int]) -> str:
     return "\n".join(kernels)
 
 
+def code_object(item: tuple[str, int]) -> str:
+    """The same for an architecture of AMD's, by LLVM, and by the linker, where there is one."""
+    architecture, number = item
+    os.environ["TRIVIUM_CACHE"] = "0"
+    facts = amdgcn.target(architecture)
+    dialect = amdgcn.Amdgcn(facts.warp)
+    emitted = emit_program(lowered(COMPILED[number], facts), dialect, facts)
+    if not emitted.work:
+        return ""
+    code = assembler().compile(emitted.text, dialect.assembling(facts))
+    kernels = code_objects.kernels(dialect.linked(code) if lld.installed() else code)
+    return "\n".join(f"{one.registers} {one.spilled} {one.shared} {COMPILED[number]} {one.name}" for one in kernels)
+
+
 def beyond_budget(kernels: str) -> list[str]:
-    """Returns those of the lines that `ptx` returns whose kernels spill, or take too many registers."""
+    """Returns those of the lines of `ptx` or `code_object` whose kernels spill, or take too many registers."""
     figures = ((line, *map(int, line.split(" ", 2)[:2])) for line in kernels.splitlines())
     return [line for line, registers, spilled in figures if spilled or registers > MOST_REGISTERS]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import llvmlite.ir as ll
 import pytest
 
+from trivium.backends.gpu.amdgcn import Amdgcn
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.nvptx import Nvptx
 from trivium.backends.gpu.nvptx import target as nvptx_target
@@ -26,7 +27,12 @@ def emitted(dialect: Dialect) -> str:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "barrier"), [(Nvptx(), "llvm.nvvm.barrier.cta.sync.aligned.all"), (SpirV(), "_Z7barrierj")]
+    ("dialect", "barrier"),
+    [
+        (Nvptx(), "llvm.nvvm.barrier.cta.sync.aligned.all"),
+        (SpirV(), "_Z7barrierj"),
+        (Amdgcn(64), "llvm.amdgcn.s.barrier"),
+    ],
 )
 def test_words(dialect: Dialect, barrier: str) -> None:
     text = emitted(dialect)
