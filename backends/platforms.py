@@ -45,9 +45,23 @@ def _cuda_devices() -> int:
     return cuda.count()
 
 
+def _hip(number: int) -> Client:
+    from trivium.backends.gpu.client import GpuClient
+    from trivium.backends.gpu.hip import Hip
+
+    return GpuClient(Hip(number), number)
+
+
+def _hip_devices() -> int:
+    from trivium.backends.gpu import hip
+
+    return hip.count()
+
+
 _PLATFORMS: dict[str, tuple[Callable[[int], Client], Callable[[], int]]] = {
     "cpu": (_cpu, lambda: 1),
     "cuda": (_cuda, _cuda_devices),
+    "hip": (_hip, _hip_devices),
     "opencl": (_opencl, _opencl_devices),
 }
 """For each platform, the client of one of its devices, and how many devices there are; an `Error` says why there are

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from trivium.backends.gpu import dlpack, nvptx, ptxas
-from trivium.backends.gpu.cuda_library import NOT_READY, CudaError, library, told, version_text
+from trivium.backends.gpu.cuda_library import NOT_READY, CudaError, Library, devices, library, told
 from trivium.backends.gpu.cuda_memory import UNTIMED, CudaMemory, Pool, PoolStatistics, Staging
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.driver import Queue, Recordings
@@ -43,11 +43,7 @@ RECORDINGS = 8
 
 def count() -> int:
     """Returns the number of devices. Raises an `Error` if there are none."""
-    with told("counting devices"):
-        found = library().value("cuDeviceGetCount", ctypes.c_int)
-    if not found:
-        raise Error("NVIDIA's driver finds no device")
-    return found
+    return devices(library())
 
 
 class CudaKernel:
@@ -89,18 +85,18 @@ class CudaEvent:
 
     def is_ready(self) -> bool:
         with self._device.current(), told("asking whether the device is done"):
-            return library().cuEventQuery(self._handle) != NOT_READY
+            return self._device._cuda.cuEventQuery(self._handle) != NOT_READY
 
     def wait(self) -> None:
         with self._device.current(), told("waiting for the device"):
-            library().cuEventSynchronize(self._handle)
+            self._device._cuda.cuEventSynchronize(self._handle)
 
 
 class CudaStream:
     """A queue of work, told while the device's context is the current one."""
 
-    def __init__(self, handle: int, staging: Staging):
-        self._cuda, self.handle = library(), handle
+    def __init__(self, cuda: Library, handle: int, staging: Staging):
+        self._cuda, self.handle = cuda, handle
         self._staging = staging
 
     def launch(self, kernel: CudaKernel, blocks: int, threads: int, arguments: Sequence[CudaMemory | None]) -> None:
@@ -133,7 +129,7 @@ class CudaGuest(CudaStream):
     """A stream of another library."""
 
     def __init__(self, device: Cuda, handle: int, staging: Staging):
-        super().__init__(handle, staging)
+        super().__init__(device._cuda, handle, staging)
         self._device = device
 
     def memory(self, address: int, nbytes: int) -> CudaMemory:
@@ -152,23 +148,23 @@ class CudaGraph:
 
 
 class Cuda:
-    """A device of NVIDIA's."""
+    """A device of NVIDIA's, or of another vendor whose library has the same functions."""
 
     platform: ClassVar[str] = "cuda"
+    dlpack_device: ClassVar[int] = dlpack.CUDA
 
     def __init__(self, number: int):
-        self._cuda = library()
-        if number >= count():
-            expected = ", ".join(f"cuda:{other}" for other in range(count()))
-            raise Error(f"there is no device cuda:{number}, expected one of {expected}")
+        self._cuda = self._library()
+        if number >= (found := devices(self._cuda)):
+            expected = ", ".join(f"{self.platform}:{other}" for other in range(found))
+            raise Error(f"there is no device {self.platform}:{number}, expected one of {expected}")
         self._capturing, self._linking = threading.Lock(), threading.Lock()
         self._given: dict[int, tuple[Callable[..., object], tuple[int, ...]]] = {}
         self._resources = ExitStack()
         with ExitStack() as opened, told(f"opening device {number}"):
             self._device = self._cuda.value("cuDeviceGet", ctypes.c_int, number)
             self._describe()
-            self._context = self._cuda.value("cuDevicePrimaryCtxRetain", ctypes.c_void_p, self._device)
-            opened.callback(self._cuda.cuDevicePrimaryCtxRelease_v2, self._device)
+            self._retain(opened)
             opened.callback(self._close_inside)
             with self.current():
                 self._open(self._resources)
@@ -180,9 +176,9 @@ class Cuda:
         for _ in range(2):
             handles.append(self._cuda.value("cuStreamCreate", ctypes.c_void_p, NON_BLOCKING))
             opened.callback(self._cuda.cuStreamDestroy_v2, handles[-1])
-        self._staging = Staging(opened)
-        self._stream, self._captured = (CudaStream(handle, self._staging) for handle in handles)
-        self._pool = Pool(self._device, handles[0], self.current, self.owns)
+        self._staging = Staging(self._cuda, opened)
+        self._stream, self._captured = (CudaStream(self._cuda, handle, self._staging) for handle in handles)
+        self._pool = Pool(self._cuda, self._device, handles[0], self.current, self.owns)
         opened.callback(self._cuda.cuMemPoolDestroy, self._pool.handle)
         self._pool.keep()
         self._link = self._cuda.value("cuEventCreate", ctypes.c_void_p, UNTIMED)
@@ -190,29 +186,43 @@ class Cuda:
         opened.callback(self._return_all)
         opened.callback(self._cuda.cuStreamSynchronize, handles[0])
 
+    # What differs from one vendor to another
+
+    def _library(self) -> Library:
+        return library()
+
+    def _retain(self, opened: ExitStack) -> None:
+        """Takes part in the device's context, until `opened` is closed."""
+        self._context = self._cuda.value("cuDevicePrimaryCtxRetain", ctypes.c_void_p, self._device)
+        opened.callback(self._cuda.cuDevicePrimaryCtxRelease_v2, self._device)
+
     def _describe(self) -> None:
         """Fills in the facts about the device."""
-        units, major, minor, pools, clock, bus = (
-            self._cuda.value("cuDeviceGetAttribute", ctypes.c_int, attribute, self._device)
-            for attribute in (_UNITS, _MAJOR, _MINOR, _POOLS, _MEMORY_CLOCK, _BUS)
-        )
-        name = ctypes.create_string_buffer(256)
-        self._cuda.cuDeviceGetName(name, len(name), self._device)
-        memory = self._cuda.value("cuDeviceTotalMem_v2", ctypes.c_size_t, self._device)
-        if not pools:
-            raise Error(f"{name.value.decode()} has no memory pools, which Trivium needs")
+        major, minor = self._attributes(_MAJOR, _MINOR)
         self.target = nvptx.target(nvptx.emitted_for(major, minor))
         own = f"sm_{major}{minor}"
         self.architecture = self.target.cpu if self.target.cpu.startswith(own) else own
         self.dialect: Dialect = nvptx.Nvptx()
-        # Memory transfers twice in a clock, which is given in kHz, the bus in bits.
-        peak = f", {2 * clock * bus / 8e6:.0f} GB/s" if clock and bus else ""
-        model = name.value.decode()
-        self.kind = f"{model}, {self.architecture}, {units} units, {memory / 2**30:.1f} GB{peak}"
+        self.kind = self._kind(*self._attributes(_UNITS, _POOLS, _MEMORY_CLOCK, _BUS))
         version = self._cuda.value("cuDriverGetVersion", ctypes.c_int)
         self._assembler = ptxas.installed_for(version)
-        by = f"ptxas {version_text(self._assembler.version)}" if self._assembler else "the driver's compiler"
-        self.version = f"CUDA {version_text(version)}, code by {by}"
+        text = self._cuda.api.version_text
+        by = f"ptxas {text(self._assembler.version)}" if self._assembler else "the driver's compiler"
+        self.version = f"CUDA {text(version)}, code by {by}"
+
+    def _attributes(self, *attributes: int) -> list[int]:
+        return [self._cuda.value("cuDeviceGetAttribute", ctypes.c_int, one, self._device) for one in attributes]
+
+    def _kind(self, units: int, pools: int, clock: int, bus: int) -> str:
+        """Returns the device's model. Memory transfers twice in a clock, which is given in kHz, the bus in bits."""
+        name = ctypes.create_string_buffer(256)
+        self._cuda.cuDeviceGetName(name, len(name), self._device)
+        memory = self._cuda.value("cuDeviceTotalMem_v2", ctypes.c_size_t, self._device)
+        model = name.value.decode()
+        if not pools:
+            raise Error(f"{model} has no memory pools, which Trivium needs")
+        peak = f", {2 * clock * bus / 8e6:.0f} GB/s" if clock and bus else ""
+        return f"{model}, {self.architecture}, {units} units, {memory / 2**30:.1f} GB{peak}"
 
     @contextmanager
     def current(self) -> Iterator[None]:
@@ -302,7 +312,8 @@ class Cuda:
             self._stream.download(target, source)
 
     def borrowed(self, array: object) -> tuple[CudaMemory, np.dtype, tuple[int, ...]] | None:
-        found = dlpack.borrow(array, self._device, self._stream.handle, self._finished)
+        place = self.dlpack_device, self._device
+        found = dlpack.borrow(array, place, self._stream.handle, self._finished)
         if found is None:
             return None
         memory = found.memory
@@ -315,7 +326,7 @@ class Cuda:
     def lent(self, memory: CudaMemory, dtype: np.dtype, shape: tuple[int, ...]) -> object:
         """Returns an array of this device's memory as a capsule of DLPack."""
         self._finished()
-        return dlpack.lend(memory, dtype, shape, self._device)
+        return dlpack.lend(memory, dtype, shape, (self.dlpack_device, self._device))
 
     def _finished(self) -> None:
         """Waits until all work is done; an error returns with the next call."""

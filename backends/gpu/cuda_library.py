@@ -1,12 +1,14 @@
 """NVIDIA's driver API, by ctypes: the library that comes with the driver is all that a machine needs. Every function is
-declared once, and its failures are errors."""
+declared once, and its failures are errors. A library of another vendor that has the same functions is called by the
+same names."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from trivium.ir.errors import Error, ExecutionError
@@ -73,18 +75,39 @@ FUNCTIONS: dict[str, tuple[type, ...]] = {
 class CudaError(ExecutionError):
     """A call of the driver that failed. `code` is what it returned, `what` tells what the driver was asked for."""
 
-    def __init__(self, reason: str, code: int, what: str = ""):
-        super().__init__(f"CUDA failed, {what}: {reason}" if what else f"CUDA failed: {reason}")
-        self.reason, self.code, self.what = reason, code, what
+    def __init__(self, reason: str, code: int, what: str = "", api: str = "CUDA"):
+        super().__init__(f"{api} failed, {what}: {reason}" if what else f"{api} failed: {reason}")
+        self.reason, self.code, self.what, self.api = reason, code, what, api
+
+
+@dataclass(frozen=True)
+class Api:
+    """NVIDIA's driver API, or one like it: its name, whose library has it, and its functions, which have the names that
+    `symbol` returns. A version is `major` times the first number plus `minor` times the second one."""
+
+    name: str
+    owner: str
+    functions: Mapping[str, tuple[type, ...]]
+    symbol: Callable[[str], str]
+    major: int
+    minor: int
+
+    def version_text(self, number: int) -> str:
+        """Returns a version as people write it: 12.8 for 12080."""
+        return f"{number // self.major}.{number % self.major // self.minor}"
+
+
+API = Api("CUDA", "NVIDIA's driver", FUNCTIONS, str, 1000, 10)
 
 
 class Library:
-    """The driver's functions, as methods of the same names. Those that fail raise a `CudaError`."""
+    """The functions of an API, as methods of the names that NVIDIA's have. Those that fail raise a `CudaError`."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, api: Api):
+        self.api = api
         self._library = ctypes.CDLL(name)
         self._describe = [self._text_of("cuGetErrorName"), self._text_of("cuGetErrorString")]
-        self._functions = {function: self._declared(function, kinds) for function, kinds in FUNCTIONS.items()}
+        self._functions = {function: self._declared(function, kinds) for function, kinds in api.functions.items()}
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         try:
@@ -100,23 +123,24 @@ class Library:
 
     def address(self, name: str) -> int:
         """Returns where a function is, for native code."""
-        return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
+        return ctypes.cast(getattr(self._library, self.api.symbol(name)), ctypes.c_void_p).value or 0
 
     def _declared(self, name: str, kinds: tuple[type, ...]) -> Callable[..., Any]:
-        function = getattr(self._library, name)
+        symbol = self.api.symbol(name)
+        function = getattr(self._library, symbol)
         function.argtypes, function.restype = kinds, _INT
 
         def check(code: int, *_: object) -> int:
             if code in (0, NOT_READY):
                 return code
             what, meaning = (describe(code) for describe in self._describe)
-            raise CudaError(f"{name} returned {what or code}{meaning and f', {meaning}'}", code)
+            raise CudaError(f"{symbol} returned {what or code}{meaning and f', {meaning}'}", code, api=self.api.name)
 
         function.errcheck = check
         return function
 
     def _text_of(self, name: str) -> Callable[[int], str]:
-        function = getattr(self._library, name)
+        function = getattr(self._library, self.api.symbol(name))
         function.argtypes, function.restype = (_INT, _P), _INT
 
         def text(code: int) -> str:
@@ -130,24 +154,42 @@ class Library:
 @functools.cache
 def library() -> Library:
     """Returns the driver, which is ready to use. Raises an `Error` that says why there is none."""
+    return started([NAME], API, OLDEST)
+
+
+def started(names: Sequence[str], api: Api, oldest: int) -> Library:
+    """Returns the first of these libraries that there is, ready to use. Raises an `Error` that says why there is
+    none."""
+    expected = api.version_text(oldest)
     try:
-        found = Library(NAME)
+        found = _opened(names, api)
     except OSError as error:
-        raise Error(f"NVIDIA's driver is not installed: {error}") from error
+        raise Error(f"{api.owner} is not installed: {error}") from error
     except AttributeError as error:
-        raise Error(f"NVIDIA's driver is too old, expected one for CUDA {version_text(OLDEST)}: {error}") from error
-    with told("starting NVIDIA's driver"):
+        raise Error(f"{api.owner} is too old, expected one for {api.name} {expected}: {error}") from error
+    with told(f"starting {api.owner}"):
         found.cuInit(0)
         version = found.value("cuDriverGetVersion", ctypes.c_int)
-    if version < OLDEST:
-        has, expected = version_text(version), version_text(OLDEST)
-        raise Error(f"NVIDIA's driver is one for CUDA {has}, expected at least {expected}")
+    if version < oldest:
+        raise Error(f"{api.owner} is one for {api.name} {api.version_text(version)}, expected at least {expected}")
     return found
 
 
-def version_text(number: int) -> str:
-    """Returns a version as people write it: 12.8 for 12080."""
-    return f"{number // 1000}.{number % 1000 // 10}"
+def _opened(names: Sequence[str], api: Api) -> Library:
+    """Returns the first library that there is; the error is that of the first name."""
+    for name in names:
+        with suppress(OSError):
+            return Library(name, api)
+    return Library(names[0], api)
+
+
+def devices(found: Library) -> int:
+    """Returns the number of devices. Raises an `Error` if there are none."""
+    with told("counting devices"):
+        count = found.value("cuDeviceGetCount", ctypes.c_int)
+    if not count:
+        raise Error(f"{found.api.owner} finds no device")
+    return count
 
 
 @contextmanager
@@ -158,4 +200,4 @@ def told(what: str) -> Iterator[None]:
     except CudaError as error:
         if error.what:
             raise
-        raise CudaError(error.reason, error.code, what) from error
+        raise CudaError(error.reason, error.code, what, error.api) from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trivium.backends.gpu.cuda_library import OUT_OF_MEMORY, CudaError, library, told
+from trivium.backends.gpu.cuda_library import OUT_OF_MEMORY, CudaError, Library, told
 
 UNTIMED = 2
 """CU_EVENT_DISABLE_TIMING."""
@@ -66,8 +66,8 @@ class Pool:
     done with all that the stream was told before; the pool keeps it for later blocks. `owns` says how a
     block is given back."""
 
-    def __init__(self, device: int, stream: int, current: Current, owns: Callable[..., None]):
-        self._cuda, self._stream, self._current, self._owns = library(), stream, current, owns
+    def __init__(self, cuda: Library, device: int, stream: int, current: Current, owns: Callable[..., None]):
+        self._cuda, self._stream, self._current, self._owns = cuda, stream, current, owns
         pinned, on_device = 1, 1
         properties = PoolProperties(allocation_type=pinned, location_type=on_device, location_id=device)
         self.handle = self._cuda.value("cuMemPoolCreate", ctypes.c_void_p, ctypes.byref(properties))
@@ -85,7 +85,7 @@ class Pool:
                 )
             except CudaError as error:
                 if error.code == OUT_OF_MEMORY:
-                    raise CudaError(f"{error.reason}; {self._rest()}", error.code) from error
+                    raise CudaError(f"{error.reason}; {self._rest()}", error.code, api=error.api) from error
                 raise
         memory = CudaMemory(address, nbytes)
         self._owns(memory, "cuMemFreeAsync", address, self._stream)
@@ -116,8 +116,8 @@ class Staging:
     """Two pinned blocks of the host: while the device copies to or from one, the processor copies the other. Threads
     take turns. `opened` gives them back."""
 
-    def __init__(self, opened: ExitStack):
-        self._cuda = library()
+    def __init__(self, cuda: Library, opened: ExitStack):
+        self._cuda = cuda
         self._lock = threading.Lock()
         self._blocks: list[tuple[int, np.ndarray, int]] = []
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Arrays of other libraries in the memory of a GPU of NVIDIA's, by address: DLPack is a structure in C, which an array
+"""Arrays of other libraries in the memory of a GPU, by address: DLPack is a structure in C, which an array
 hands out in a capsule, with a function that gives the array back. Nothing is copied. The other library orders its work
 before ours, since it is told our stream; work of ours is waited for before an array is given back, and before ours are
 handed out."""
@@ -17,8 +17,11 @@ import numpy as np
 from trivium.backends.gpu.cuda_memory import CudaMemory
 from trivium.ir.errors import ExecutionError
 
-CUDA = 2
-"""The number of the kind of device."""
+CUDA, ROCM = 2, 10
+"""The numbers of kinds of devices: NVIDIA's and AMD's."""
+
+Place = tuple[int, int]
+"""A device: its kind and its number."""
 
 NAME, USED = b"dltensor", b"used_dltensor"
 """The names of capsules, before and after somebody has taken the array."""
@@ -71,9 +74,9 @@ class Borrowed:
     shape: tuple[int, ...]
 
 
-def borrow(array: Any, device: int, stream: int, finished: Callable[[], None]) -> Borrowed | None:
+def borrow(array: Any, place: Place, stream: int, finished: Callable[[], None]) -> Borrowed | None:
     """Returns an array that is on this device; None for anything else. `finished` waits for our work."""
-    if not hasattr(array, "__dlpack_device__") or tuple(map(int, array.__dlpack_device__())) != (CUDA, device):
+    if not hasattr(array, "__dlpack_device__") or tuple(map(int, array.__dlpack_device__())) != place:
         return None
     capsule = array.__dlpack__(stream=stream)
     managed = ctypes.cast(_pointer(capsule, NAME), ctypes.POINTER(_Managed)).contents
@@ -135,13 +138,13 @@ def _dropped(capsule: int) -> None:
         _lent.pop(_pointer_of_dying(capsule, NAME), None)
 
 
-def lend(memory: CudaMemory, dtype: np.dtype, shape: tuple[int, ...], device: int) -> object:
+def lend(memory: CudaMemory, dtype: np.dtype, shape: tuple[int, ...], place: Place) -> object:
     """Returns the capsule of an array of ours, on which no work is left."""
     extents = (ctypes.c_int64 * max(1, len(shape)))(*shape)
     code = _BFLOAT if dtype == ml_dtypes.bfloat16 else _CODES.get(dtype.kind)
     if code is None:
         raise ExecutionError(f"an array of {dtype} cannot be handed to another library, which has no such type")
-    tensor = _Tensor(memory.address, CUDA, device, len(shape), code, 8 * dtype.itemsize, 1, extents, None, 0)
+    tensor = _Tensor(memory.address, *place, len(shape), code, 8 * dtype.itemsize, 1, extents, None, 0)
     managed = _Managed(tensor, None, _taken_back)
     address = ctypes.addressof(managed)
     _lent[address] = managed, extents, memory

@@ -12,7 +12,10 @@
 
 namespace simulator {
 
-constexpr unsigned kWarp = 32, kMaxThreads = 1024;
+#ifndef WARP
+#define WARP 32
+#endif
+constexpr unsigned kWarp = WARP, kMaxThreads = 1024;
 
 enum class State { kRunnable, kAtExchange, kAtWarpBarrier, kAtBarrier, kDone };
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import gc
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.backends.gpu import simulator
+from tests.backends.gpu import simulated_hip, simulator
 from tests.backends.gpu.simulator import LeaveOut, needs_simulator
 from trivium import backends
 from trivium.backends.gpu import opencl
+from trivium.backends.gpu.amdgcn import Amdgcn
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
+from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.hip import Hip
 from trivium.backends.gpu.nvptx import Nvptx
 from trivium.backends.llvm.code import Code
 
@@ -39,29 +42,43 @@ def simulated_device() -> Iterator[Cuda]:
     assert simulator.fake().fake_live() == 0
 
 
-@pytest.fixture(params=["opencl", pytest.param("simulator", marks=needs_simulator)])
+@pytest.fixture
+def simulated_waves() -> Iterator[Hip]:
+    """A simulated GPU of AMD's, whose waves have 64 threads, and of which nothing is left at the end."""
+    simulated_hip.fake().fake_reset(0, 0)
+    with simulated_hip.opened() as opened:
+        yield opened
+        gc.collect()
+    assert simulated_hip.fake().fake_live() == 0
+
+
+SIMULATED = {"simulator": "simulated_device", "waves": "simulated_waves"}
+
+
+@pytest.fixture(params=["opencl", *(pytest.param(name, marks=needs_simulator) for name in SIMULATED)])
 def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> GpuClient:
-    """The client of the device of OpenCL, and that of the simulated one."""
+    """The client of the device of OpenCL, and those of the simulated ones."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     if request.param == "opencl":
         return request.getfixturevalue("device")
-    return GpuClient(request.getfixturevalue("simulated_device"), 0)
+    return GpuClient(request.getfixturevalue(SIMULATED[request.param]), 0)
 
 
 @pytest.fixture
 def leave_out_barrier(monkeypatch: pytest.MonkeyPatch) -> LeaveOut:
     """Returns a function that lets what is emitted from then on lack one barrier, by its place (-1: none), and returns
     the counter of barriers."""
-    barrier = Nvptx.barrier
+    barriers: dict[type, Callable[..., None]] = {kind: kind.barrier for kind in (Nvptx, Amdgcn)}
 
     def leave_out(place: int) -> Iterator[int]:
         places = itertools.count()
 
-        def emit(self: Nvptx, code: Code) -> None:
+        def emit(self: Dialect, code: Code) -> None:
             if next(places) != place:
-                barrier(self, code)
+                barriers[type(self)](self, code)
 
-        monkeypatch.setattr(Nvptx, "barrier", emit)
+        for kind in barriers:
+            monkeypatch.setattr(kind, "barrier", emit)
         return places
 
     return leave_out

@@ -36,7 +36,6 @@ struct Function { simulator::Kernel kernel; int parameters; unsigned most = 48 <
 struct Module { void *handle; std::vector<std::unique_ptr<Function>> functions; };
 struct Pool { size_t used = 0, most = 0, reserved = 0; std::multimap<size_t, char *> spare; std::map<char *, size_t> blocks; };
 struct Graph { std::vector<Work> work; };
-struct Context { int device; };
 
 std::recursive_mutex lock;
 bool initialized;
@@ -47,10 +46,35 @@ std::string wrong, log_text, fail_name;
 std::map<void *, const char *> live;  // what exists, and of what kind
 std::map<char *, size_t> pinned;
 bool elsewhere;  // whether other libraries have memory on the device
+
+#ifdef FAKE_HIP
+constexpr int kVersion = 60342131;
+const std::map<int, int> attributes = {{63, 4}, {88, 1}, {60, 1000000}, {59, 512}};
+const std::map<int, const char *> kNames = {
+    {kInvalidValue, "hipErrorInvalidValue"}, {kOutOfMemory, "hipErrorOutOfMemory"},
+    {kInvalidImage, "hipErrorInvalidImage"}, {kInvalidContext, "hipErrorInvalidContext"},
+    {kInvalidHandle, "hipErrorInvalidHandle"}, {kLaunchFailed, "hipErrorLaunchFailure"}};
+constexpr int kOthers = 7;  // the device that another library has chosen in every thread
+thread_local int chosen = kOthers;
+bool has_context() { return chosen < kDevices; }
+long held() { return chosen != kOthers; }
+void reset_device() {}
+#else
+constexpr int kVersion = 13000;
+std::map<int, int> attributes = {{16, 4}, {75, 8}, {76, 0}, {115, 1}, {36, 1000000}, {37, 512}};
+const std::map<int, const char *> kNames = {
+    {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"}, {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+    {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"}, {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+    {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"}, {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"}};
+struct Context { int device; };
 Context contexts[kDevices] = {{0}, {1}};
 int retained[kDevices];
-int capability[2] = {8, 0};
 thread_local std::vector<Context *> current;
+bool has_context() { return !current.empty() && retained[current.back()->device]; }
+long held() { return retained[0] + retained[1] + current.size(); }
+void set_capability(int major, int minor) { attributes[75] = major, attributes[76] = minor; }
+void reset_device() { set_capability(8, 0); }
+#endif
 
 template <class T> T *create(const char *kind) { T *made = new T(); live[made] = kind; return made; }
 bool is(void *handle, const char *kind) { auto found = live.find(handle); return found != live.end() && !strcmp(found->second, kind); }
@@ -102,8 +126,8 @@ bool on_host(const void *address, size_t bytes) {
 int begin(const char *name, bool needs_context) {
   log_text += std::string(name) + "\n";
   if (++calls == fail_at || fail_name == name) return fail_code;
-  if (!initialized && strcmp(name, "cuInit")) return kNotInitialized;
-  if (needs_context && (current.empty() || !retained[current.back()->device])) return kInvalidContext;
+  if (!initialized && !strstr(name, "Init")) return kNotInitialized;
+  if (needs_context && !has_context()) return kInvalidContext;
   return wrong.empty() ? kSuccess : kLaunchFailed;
 }
 
@@ -126,10 +150,12 @@ extern "C" {
 void fake_reset(long at, int code) {
   std::lock_guard<std::recursive_mutex> guard(lock);
   calls = 0, fail_at = at, fail_code = code, seed = 0;
-  capability[0] = 8, capability[1] = 0;
+  reset_device();
   wrong.clear(), log_text.clear(), fail_name.clear();
 }
-void fake_capability(int major, int minor) { capability[0] = major, capability[1] = minor; }
+#ifndef FAKE_HIP
+void fake_capability(int major, int minor) { set_capability(major, minor); }
+#endif
 void fake_fail(const char *name, int code) { fail_name = name, fail_code = code; }
 void fake_elsewhere(bool is) { elsewhere = is; }
 void fake_seed(uint64_t number) { seed = number; }
@@ -140,18 +166,14 @@ long fake_live() {
   std::lock_guard<std::recursive_mutex> guard(lock);
   size_t blocks = 0;
   for (auto &[handle, kind] : live) if (!strcmp(kind, "pool")) blocks += static_cast<Pool *>(handle)->blocks.size();
-  return live.size() + blocks + pinned.size() + retained[0] + retained[1] + current.size();
+  return live.size() + blocks + pinned.size() + held();
 }
 
 // The driver
 
 int cuGetErrorName(int code, const char **text) {
-  static const std::map<int, const char *> names = {
-      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"}, {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"}, {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
-      {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"}, {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"}};
-  auto found = names.find(code);
-  if (found == names.end()) return kInvalidValue;
+  auto found = kNames.find(code);
+  if (found == kNames.end()) return kInvalidValue;
   *text = found->second;
   return kSuccess;
 }
@@ -161,21 +183,20 @@ int cuGetErrorString(int code, const char **text) {
 }
 
 int cuInit(unsigned) { BEGIN(false); initialized = true; return kSuccess; }
-int cuDriverGetVersion(int *version) { BEGIN(false); *version = 13000; return kSuccess; }
+int cuDriverGetVersion(int *version) { BEGIN(false); *version = kVersion; return kSuccess; }
 int cuDeviceGetCount(int *count) { BEGIN(false); *count = kDevices; return kSuccess; }
 int cuDeviceGet(int *device, int number) { BEGIN(false); REQUIRE(number < kDevices, kInvalidDevice); *device = number; return kSuccess; }
 int cuDeviceGetName(char *name, int size, int) { BEGIN(false); strncpy(name, "Fake", size); return kSuccess; }
 int cuDeviceGetAttribute(int *value, int attribute, int) {
   BEGIN(false);
-  const std::map<int, int> values = {{16, 4},  {75, capability[0]}, {76, capability[1]},
-                                     {115, 1}, {36, 1000000},       {37, 512}};
-  auto found = values.find(attribute);
-  REQUIRE(found != values.end(), kInvalidValue);
+  auto found = attributes.find(attribute);
+  REQUIRE(found != attributes.end(), kInvalidValue);
   *value = found->second;
   return kSuccess;
 }
 int cuDeviceTotalMem_v2(size_t *bytes, int) { BEGIN(false); *bytes = kTotal; return kSuccess; }
 
+#ifndef FAKE_HIP
 int cuDevicePrimaryCtxRetain(void **context, int device) { BEGIN(false); retained[device]++; *context = &contexts[device]; return kSuccess; }
 int cuDevicePrimaryCtxRelease_v2(int device) { GIVE_BACK(false); retained[device]--; return failed; }
 int cuCtxPushCurrent_v2(void *context) { BEGIN(false); current.push_back(static_cast<Context *>(context)); return kSuccess; }
@@ -186,6 +207,7 @@ int cuCtxPopCurrent_v2(void **context) {
   current.pop_back();
   return failed;
 }
+#endif
 
 int cuStreamCreate(void **stream, unsigned) { BEGIN(true); *stream = create<Stream>("stream"); return kSuccess; }
 int cuStreamDestroy_v2(void *stream) { GIVE_BACK(true); REQUIRE(is(stream, "stream"), kInvalidHandle); run(*static_cast<Stream *>(stream), told); destroy<Stream>(stream); return failed; }
@@ -315,14 +337,10 @@ int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void *s
   return enqueue(stream, [=] { memmove(reinterpret_cast<void *>(target), reinterpret_cast<void *>(source), bytes); });
 }
 
-int cuModuleLoadDataEx(void **module, const char *image, unsigned options, int *names, void **values) {
-  BEGIN(true);
-  if (memcmp(image, ELFMAG, SELFMAG)) {
-    for (unsigned option = 0; option < options; option++) {
-      if (names[option] == 5) strcpy(static_cast<char *>(values[option]), "line 1: this is no program");
-    }
-    return kInvalidImage;
-  }
+namespace {
+
+int load(void **module, const char *image) {
+  REQUIRE(!memcmp(image, ELFMAG, SELFMAG), kInvalidImage);
   auto *header = reinterpret_cast<const Elf64_Ehdr *>(image);
   size_t size = header->e_shoff + size_t(header->e_shnum) * header->e_shentsize;
   // The dynamic linker knows libraries by their names, so that each needs its own.
@@ -338,6 +356,19 @@ int cuModuleLoadDataEx(void **module, const char *image, unsigned options, int *
   *module = made;
   return kSuccess;
 }
+
+}  // namespace
+
+#ifndef FAKE_HIP
+int cuModuleLoadDataEx(void **module, const char *image, unsigned options, int *names, void **values) {
+  BEGIN(true);
+  int code = load(module, image);
+  for (unsigned option = 0; code && option < options; option++) {
+    if (names[option] == 5) strcpy(static_cast<char *>(values[option]), "line 1: this is no program");
+  }
+  return code;
+}
+#endif
 int cuModuleUnload(void *module) {
   GIVE_BACK(true);
   REQUIRE(is(module, "module"), kInvalidHandle);
@@ -357,12 +388,14 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   *function = own->functions.back().get();
   return kSuccess;
 }
+#ifndef FAKE_HIP
 int cuFuncSetAttribute(void *function, int attribute, int value) {
   BEGIN(true);
   REQUIRE(attribute == 8 && value <= 227 << 10, kInvalidValue);
   static_cast<Function *>(function)->most = value;
   return kSuccess;
 }
+#endif
 int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned granted,
                    void *stream, void **parameters, void **) {
   BEGIN(true);

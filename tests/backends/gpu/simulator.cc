@@ -224,7 +224,7 @@ std::string launch(Kernel kernel, void **parameters, unsigned blocks, unsigned t
 
 using simulator::block;
 
-// What kernels call instead of NVIDIA's intrinsics.
+// What kernels call instead of intrinsics.
 extern "C" {
 int32_t sim_thread() { return block.current; }
 int32_t sim_block() { return block.number; }
@@ -239,6 +239,9 @@ int32_t sim_shuffle_exchange(int32_t, int32_t value, int32_t lanes, int32_t) {
   return simulator::shuffled(value, (block.current % simulator::kWarp) ^ lanes);
 }
 int32_t sim_shuffle_index(int32_t, int32_t value, int32_t lane, int32_t) { return simulator::shuffled(value, lane); }
+// AMD's: the source is in bytes, and the warp begins again behind its last thread.
+int32_t sim_permute(uint32_t source, int32_t value) { return simulator::shuffled(value, source / 4 % simulator::kWarp); }
+int32_t sim_first(int32_t value) { return simulator::shuffled(value, 0); }
 void sim_load_matrix(int32_t kind, const uint64_t *given, uint32_t *taken) {
   const uint32_t *words = simulator::exchanged(simulator::load_matrix, kind, given, 1);
   std::copy(words, words + 4, taken);

@@ -28,8 +28,7 @@ from trivium.backends.gpu.dialect import Assembling
 from trivium.backends.llvm.shared_object import link
 
 NAME = "libtrivium-fake-cuda.so"
-SOURCES = ("simulator.h", "block.h", "simulator.cc", "warpgroup.cc", "fake_cuda.cc")
-OPTIONS = ("-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{NAME}")
+OPTIONS = ("-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror")
 
 INTRINSICS = {
     "read.ptx.sreg.tid.x": "sim_thread",
@@ -115,18 +114,20 @@ LeaveOut = Callable[[int], Iterator[int]]
 
 
 @functools.cache
-def built() -> Path:
-    """Returns the library that stands for the driver's, which is built when its sources have changed."""
-    sources = [Path(__file__).with_name(name) for name in SOURCES]
-    digest = hashlib.sha256(repr(OPTIONS).encode() + b"".join(source.read_bytes() for source in sources)).hexdigest()
+def built(name: str = NAME, driver: str = "fake_cuda.cc", more: tuple[str, ...] = ()) -> Path:
+    """Returns the library that stands for a driver's, which is built when its sources have changed."""
+    here = Path(__file__).parent
+    options = *OPTIONS, *more, f"-Wl,-soname,{name}"
+    sources = b"".join(path.read_bytes() for kind in ("*.h", "*.cc") for path in sorted(here.glob(kind)))
+    digest = hashlib.sha256(repr(options).encode() + sources).hexdigest()
     folder = Path(tempfile.gettempdir()) / f"trivium-simulator-{os.getuid()}-{digest[:16]}"
-    library = folder / NAME
+    library = folder / name
     if not library.exists():
         folder.mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as own:
-            made = Path(own, NAME)
-            inputs = [str(source) for source in sources if source.suffix == ".cc"]
-            subprocess.run([compiler() or "g++", *OPTIONS, *inputs, "-o", str(made)], check=True)
+            made = Path(own, name)
+            inputs = [str(here / source) for source in ("simulator.cc", "warpgroup.cc", driver)]
+            subprocess.run([compiler() or "g++", *options, *inputs, "-o", str(made)], check=True)
             made.rename(library)
     return library
 
@@ -134,11 +135,17 @@ def built() -> Path:
 @functools.cache
 def fake() -> ctypes.CDLL:
     """Returns the library's functions for tests."""
-    library = ctypes.CDLL(str(built()))
+    library = declared(built())
+    library.fake_capability.argtypes = ctypes.c_int, ctypes.c_int
+    return library
+
+
+def declared(path: Path) -> ctypes.CDLL:
+    """Returns the functions for tests of a library that stands for a driver's."""
+    library = ctypes.CDLL(str(path))
     library.fake_reset.argtypes = ctypes.c_long, ctypes.c_int
     library.fake_fail.argtypes = ctypes.c_char_p, ctypes.c_int
     library.fake_elsewhere.argtypes = (ctypes.c_bool,)
-    library.fake_capability.argtypes = ctypes.c_int, ctypes.c_int
     library.fake_seed.argtypes = (ctypes.c_uint64,)
     library.fake_calls.restype = library.fake_live.restype = ctypes.c_long
     library.fake_log.restype = library.fake_wrong.restype = ctypes.c_char_p
@@ -146,16 +153,25 @@ def fake() -> ctypes.CDLL:
 
 
 @contextmanager
+def on_this_processor(compiled: Callable[[str, Assembling], bytes]) -> Iterator[None]:
+    """Lets the assembler compile for the host. The cache, which is also that of devices, keeps nothing of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Assembler, "compile", lambda self, text, how: compiled(text, how))
+        patch.setenv("TRIVIUM_CACHE", "0")
+        yield
+
+
+@contextmanager
 def simulated() -> Iterator[None]:
     """Lets the driver's library be the fake one, and the assembler compile for the host."""
-    name, compile_ = cuda_library.NAME, Assembler.compile
+    name = cuda_library.NAME
     cuda_library.NAME = str(built())
-    Assembler.compile = lambda self, text, how: for_the_host(text, how)  # type: ignore[method-assign]
     cuda_library.library.cache_clear()
     try:
-        yield
+        with on_this_processor(for_the_host):
+            yield
     finally:
-        cuda_library.NAME, Assembler.compile = name, compile_  # type: ignore[method-assign]
+        cuda_library.NAME = name
         cuda_library.library.cache_clear()
 
 
@@ -195,6 +211,11 @@ def on_the_host(text: str) -> str:
         text = text.replace(f'@"llvm.nvvm.{name}"', f'@"word.{name}"')
     for name, function in INTRINSICS.items():
         text = text.replace(f'@"llvm.nvvm.{name}"', f"@{function}")
+    return entered(text, has_window)
+
+
+def entered(text: str, has_window: bool = False) -> str:
+    """Returns a module with what the simulator needs beside intrinsics: pauses, and the entries of kernels."""
     # A thread that stores what follows from a load must be the only one: another one may come in between.
     text = re.sub(r"^(  store .*, ptr addrspace\(1\) )", r"  call void @sim_pause()\n\1", text, flags=re.MULTILINE)
     text += "\ndeclare void @sim_pause()\n"

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.backends.gpu import code_object as code_objects
+from tests.backends.gpu import simulated_hip
 from tests.backends.gpu.simulator import fake, simulated
 from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
 from tests.compiler.test_conformance import checked_programs
@@ -33,7 +34,7 @@ from trivium.ir.errors import ExecutionError
 from trivium.ir.func import Module
 
 DEVICE = os.environ.get("TRIVIUM_TEST_DEVICE", "opencl:0")
-"""A device, or one of `SIMULATED`."""
+"""A device, or one of `SIMULATED`, or an architecture of AMD's, for which `simulated_hip.py` stands."""
 
 SIMULATED = {"simulator": (8, 0), "hopper": (9, 0)}
 """NVIDIA's driver and GPU, as `simulator.py` stands for them, of these compute capabilities. On a Hopper, a single tile
@@ -47,12 +48,17 @@ _OPEN = ExitStack()
 def device() -> GpuClient:
     """Returns the client of the device under test. Nothing is cached: each program is compiled once."""
     os.environ["TRIVIUM_CACHE"] = "0"
+    name = DEVICE
     if DEVICE in SIMULATED:
         fake().fake_capability(*SIMULATED[DEVICE])
         _OPEN.enter_context(simulated())
+        name = "cuda:0"
+    elif DEVICE in amdgcn.WAVES:
+        _OPEN.enter_context(simulated_hip.simulated(DEVICE))
+        name = "hip:0"
     if DEVICE == "hopper":
         tiles.TENSOR_TILES = ((64, 1),)
-    found = client("cuda:0" if DEVICE in SIMULATED else DEVICE)
+    found = client(name)
     assert isinstance(found, GpuClient)
     return found
 

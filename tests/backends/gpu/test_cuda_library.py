@@ -35,7 +35,8 @@ def test_an_old_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_versions() -> None:
-    assert [cuda_library.version_text(number) for number in (12_000, 12_080, 13_010)] == ["12.0", "12.8", "13.1"]
+    text = cuda_library.API.version_text
+    assert [text(number) for number in (12_000, 12_080, 13_010)] == ["12.0", "12.8", "13.1"]
 
 
 def test_errors_tell_the_innermost_request() -> None:

@@ -41,7 +41,7 @@ class Other:
 
     def __dlpack__(self, stream: int) -> object:
         self.streams.append(stream)
-        return dlpack.lend(self.memory, self.dtype, self.shape, self.device)
+        return dlpack.lend(self.memory, self.dtype, self.shape, self.__dlpack_device__())
 
 
 def placed(device: Cuda, array: np.ndarray, offset: int = 0) -> Other:
