@@ -119,13 +119,25 @@ def discovered() -> tuple[Sequence[Device], Mapping[str, str]]:
     reasons: dict[str, str] = {}
     for platform in _PLATFORMS:
         try:
-            numbers = range(count(platform))
+            usable, unusable = discovered_of(platform)
         except Error as error:
             reasons[platform] = str(error)
             continue
-        for number in numbers:
-            try:
-                found.extend(client_of(platform, number).devices)
-            except Error as error:
-                reasons[f"{platform}:{number}"] = str(error)
+        found.extend(usable)
+        reasons.update(unusable)
+    return found, reasons
+
+
+def discovered_of(platform: str) -> tuple[Sequence[Device], Mapping[str, str]]:
+    """Returns the devices of a platform, and why others cannot be used. Raises an `Error` that says why there are
+    none."""
+    from trivium.ir.errors import Error
+
+    found: list[Device] = []
+    reasons: dict[str, str] = {}
+    for number in range(count(platform)):
+        try:
+            found.extend(client_of(platform, number).devices)
+        except Error as error:
+            reasons[f"{platform}:{number}"] = str(error)
     return found, reasons

@@ -152,6 +152,8 @@ class Cuda:
 
     platform: ClassVar[str] = "cuda"
     dlpack_device: ClassVar[int] = dlpack.CUDA
+    _entering: ClassVar[Mapping[str, str]] = {"enter": "cuCtxPushCurrent_v2", "leave": "cuCtxPopCurrent_v2"}
+    """The functions between whose calls native code uses events."""
 
     def __init__(self, number: int):
         self._cuda = self._library()
@@ -343,12 +345,7 @@ class Cuda:
         with self.current(), told("marking a place in the stream"):
             event = self._cuda.value("cuEventCreate", ctypes.c_void_p, UNTIMED)
             self._cuda.cuEventRecord(event, self._stream.handle)
-        functions = {
-            "enter": "cuCtxPushCurrent_v2",
-            "leave": "cuCtxPopCurrent_v2",
-            "wait": "cuEventSynchronize",
-            "destroy": "cuEventDestroy_v2",
-        }
+        functions = {"wait": "cuEventSynchronize", "destroy": "cuEventDestroy_v2", **self._entering}
         addresses = {stage: self._cuda.address(name) for stage, name in functions.items()}
         return {**addresses, "context": self._context, "event": event}
 

@@ -5,7 +5,7 @@ HIP."""
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import ClassVar
 
@@ -34,12 +34,14 @@ class Hip(Cuda):
 
     platform: ClassVar[str] = "hip"
     dlpack_device: ClassVar[int] = dlpack.ROCM
+    _entering: ClassVar[Mapping[str, str]] = {}
+    _context: int = 0
 
     def _library(self) -> Library:
         return hip_library.library()
 
     def _retain(self, opened: ExitStack) -> None:
-        """There is no context but the thread's current device."""
+        """There is no context but the thread's current device; events are used with any."""
 
     def _describe(self) -> None:
         properties = Properties()

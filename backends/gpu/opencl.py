@@ -188,7 +188,7 @@ class OpenCl:
         tell(self)
 
     def guest(self, stream: int, after_ours: bool) -> NoReturn:
-        raise ExecutionError("a queue of another library was given to OpenCL, expected one only with CUDA")
+        raise ExecutionError("a queue of another library was given to OpenCL, expected one only with CUDA or HIP")
 
     def event(self) -> OpenClEvent:
         with _told("waiting for the device"):
@@ -205,7 +205,7 @@ class OpenCl:
         raise ExecutionError("the address of memory of OpenCL was asked for, which has none")
 
     def at_address(self, address: int, nbytes: int) -> NoReturn:
-        raise ExecutionError("memory of another library was given to OpenCL, expected that only with CUDA")
+        raise ExecutionError("memory of another library was given to OpenCL, expected that only with CUDA or HIP")
 
     def _options(self) -> list[str]:
         if _is_processor(self._device):  # for tests: building takes a sixth of the time

@@ -35,8 +35,10 @@ def client_of(device: str) -> GpuClient:
 
 def open(platform: bytes, sink: int) -> None:
     name = platform.decode()
-    kinds = [client_of(f"{name}:{number}").devices[0].kind for number in range(platforms.count(name))]
-    text = "\n".join(kinds).encode()
+    found, reasons = platforms.discovered_of(name)
+    if not found:
+        raise ExecutionError("; ".join(f"{device}: {reason}" for device, reason in reasons.items()))
+    text = "\n".join(f"{name}:{device.id} {device.kind}" for device in found).encode()
     native.load().trivium_pjrt_write(ctypes.c_void_p(sink), text, ctypes.c_size_t(len(text)))
 
 

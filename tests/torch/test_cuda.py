@@ -204,6 +204,8 @@ def test_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
     assert cuda.options_for(DEVICE, {})["tf32"]
     assert not cuda.options_for(DEVICE, {"tf32": False})["tf32"]
+    monkeypatch.setattr(torch.version, "hip", "6.3.42131")
+    assert cuda.options_for(DEVICE, {})["device"] == "hip:0"
 
 
 def test_a_graph_that_pytorch_records_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

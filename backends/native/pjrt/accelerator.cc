@@ -79,6 +79,7 @@ class Mark {
  private:
   template <class Action>
   int32_t Inside(Action action) const {
+    if (event_.enter == nullptr) return action();
     if (const int32_t status = event_.enter(event_.context)) return status;
     const int32_t status = action();
     void* context;
@@ -91,13 +92,13 @@ class Mark {
 
 }  // namespace
 
-std::vector<std::string> OpenPlatform(const std::string& platform) {
+std::vector<std::pair<std::string, std::string>> OpenPlatform(const std::string& platform) {
   std::string text;
   Call(&AcceleratorFunctions::open, platform.c_str(), &text);
   std::istringstream lines(text);
-  std::vector<std::string> kinds;
-  for (std::string line; std::getline(lines, line);) kinds.push_back(line);
-  return kinds;
+  std::vector<std::pair<std::string, std::string>> devices;
+  for (std::string name, kind; lines >> name && std::getline(lines >> std::ws, kind);) devices.emplace_back(name, kind);
+  return devices;
 }
 
 std::vector<void*> Accelerator::Allocate(std::span<const size_t> sizes) const {

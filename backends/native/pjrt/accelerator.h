@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "queue.h"
@@ -15,7 +16,8 @@ namespace trivium::pjrt {
 // Two structures that backends/plugin/accelerator_structures.py also declares.
 
 // That a device has done what it was told before. Its functions are the driver's own, and return the driver's code, 0 for success: hosts may
-// wait for it with the interpreter's lock held. They are called between `enter` and `leave`. Without `wait`, it has happened.
+// wait for it with the interpreter's lock held. They are called between `enter` and `leave`, if there are these. Without `wait`, it has
+// happened.
 struct AcceleratorEvent {
   int32_t (*enter)(void* context);
   int32_t (*leave)(void** context);
@@ -28,7 +30,7 @@ struct AcceleratorEvent {
 // A device has a name, such as "cuda:0". Memory is a number, never 0, until it is released. Functions return an Error_Code; if it is not 0,
 // the reason has been passed to `trivium_pjrt_fail(failure, ...)`.
 struct AcceleratorFunctions {
-  // Passes the models of a platform's devices, a line each, to `trivium_pjrt_write(sink, ...)`.
+  // Passes the names and models of a platform's usable devices, a line each, to `trivium_pjrt_write(sink, ...)`.
   int32_t (*open)(const char* platform, void* sink, void* failure);
   int32_t (*allocate)(const char* device, const size_t* sizes, size_t count, uint64_t* memories, void* failure);
   // Memory that belongs to somebody else, by its address on the device.
@@ -43,8 +45,8 @@ struct AcceleratorFunctions {
   int32_t (*mark)(const char* device, AcceleratorEvent* event, void* failure);
 };
 
-// The models of a platform's devices. Throws if there are none, with the reason.
-std::vector<std::string> OpenPlatform(const std::string& platform);
+// The names and models of a platform's usable devices. Throws if there are none, with the reason.
+std::vector<std::pair<std::string, std::string>> OpenPlatform(const std::string& platform);
 
 // When work is done for what its device is told later, and for everybody else. These differ if the device works on its own, in the order in
 // which it is told.

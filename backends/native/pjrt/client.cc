@@ -17,8 +17,8 @@ Client::Client(int num_devices, std::string platform_version) : topology{std::st
 }
 
 Client::Client(const std::string& platform, std::string platform_version) : topology{"trivium_gpu", std::move(platform_version), {}} {
-  for (std::string& kind : OpenPlatform(platform)) {
-    Add(std::make_unique<Device>(this, static_cast<int>(owned.size()), platform, std::move(kind)));
+  for (auto& [name, kind] : OpenPlatform(platform)) {
+    Add(std::make_unique<Device>(this, static_cast<int>(owned.size()), std::move(name), std::move(kind)));
   }
 }
 

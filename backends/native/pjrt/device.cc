@@ -42,13 +42,13 @@ Device::Device(Client* client, int id)
   for (Memory& memory : memories) memory_list.push_back(&memory);
 }
 
-Device::Device(Client* client, int id, const std::string& platform, std::string kind)
+Device::Device(Client* client, int id, std::string name, std::string kind)
     : client(client),
-      description{id, std::move(kind), "TriviumDevice(id=" + std::to_string(id) + ", " + platform + ")", 1},
+      description{id, std::move(kind), "TriviumDevice(id=" + std::to_string(id) + ", " + name + ")", 1},
       memories{MakeMemory(this, id, 0), MakeMemory(this, id, 1), MakeMemory(this, id, 2)},
       memory_list{&memories[0]},
       itself{this},
-      accelerator(std::make_unique<Accelerator>(platform + ":" + std::to_string(id))) {}
+      accelerator(std::make_unique<Accelerator>(std::move(name))) {}
 
 Readiness Device::Start(bool is_quick, std::vector<CompletionPtr> inputs, Queue::Work work) {
   if (accelerator != nullptr) return accelerator->Start(queue, std::move(inputs), std::move(work));

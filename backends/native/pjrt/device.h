@@ -50,8 +50,8 @@ struct Memory {
 
 struct Device {
   Device(Client* client, int id);
-  // A device of `platform`, such as "cuda", of this model.
-  Device(Client* client, int id, const std::string& platform, std::string kind);
+  // An accelerator of that name, such as "cuda:0", and of this model.
+  Device(Client* client, int id, std::string name, std::string kind);
   Device(const Device&) = delete;
 
   Memory& default_memory() { return memories[0]; }

@@ -21,7 +21,7 @@ PLATFORM, GPU = "trivium", "trivium_gpu"
 PRIORITY = -1
 """Lower than those of JAX's own platforms, so that installing Trivium does not change the default platform."""
 
-GPU_PLATFORMS = ("cuda", "opencl")
+GPU_PLATFORMS = ("cuda", "hip", "opencl")
 """Those of `trivium.backends` whose devices JAX may have, the preferred one first."""
 
 CHOICE = "TRIVIUM_GPU"

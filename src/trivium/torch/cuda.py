@@ -1,6 +1,6 @@
-"""Graphs of tensors in the memory of an NVIDIA GPU. Their programs run on that GPU, on the addresses of the tensors, in
-the order of the stream to which PyTorch tells its own work. The functions at the top are all that is asked of
-`torch.cuda`."""
+"""Graphs of tensors in the memory of a GPU, which PyTorch calls cuda, also if it is one of AMD's. Their programs run on
+that GPU, on the addresses of the tensors, in the order of the stream to which PyTorch tells its own work. The functions
+at the top are all that is asked of `torch.cuda`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def options_for(device: torch.device, options: Mapping[str, Any]) -> dict[str, A
     """Returns the options of the compiler: programs for a GPU may round to tf32 where PyTorch's may."""
     if device == CPU:
         return dict(options)
-    name = f"cuda:{device.index or 0}"
+    name = f"{'hip' if torch.version.hip else 'cuda'}:{device.index or 0}"
     if options.get("device", name) != name:
         raise Error(f"the option device has {options['device']!r}, expected {name!r}, where the tensors are")
     return {"tf32": torch.get_float32_matmul_precision() != "highest", **options, "device": name}
