@@ -102,6 +102,12 @@ def epsilon(dtype: np.dtype) -> float:
     return float(ml_dtypes.finfo(_real(dtype)).eps)
 
 
+def rounding_to_tf32(array: np.ndarray) -> float:
+    """Returns how much the elements of an array of f32 change at most, relative to themselves, if they are rounded to
+    10 bits of mantissa."""
+    return 2.0**-11 if (array.view(np.uint32) & 0x1FFF).any() else 0.0
+
+
 def is_inexact(dtype: np.dtype) -> bool:
     """Whether computing with numbers of the type rounds."""
     return dtype.kind not in "biu" and not dtype.name.startswith(("int", "uint"))

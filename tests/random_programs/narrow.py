@@ -1,5 +1,5 @@
-"""Attention of narrow numbers, which are converted before the first product and sometimes after the last one. GPUs have
-matrix instructions for it."""
+"""Attention of narrow numbers, which are converted before the first product and sometimes after the last one, and of
+f32 that may be rounded to tf32. GPUs have matrix instructions for both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from trivium.ir.types import BF16, F16, F32, I32, Type, tensor
 
 def attention(g: Generator) -> None:
     """A softmax of scores, which are scaled and masked in different ways, and the values that it weights."""
-    element = g.pick((BF16, F16))
+    _attention(g, g.pick((BF16, F16)))
+
+
+def wide_attention(g: Generator) -> None:
+    """The same of f32."""
+    _attention(g, F32)
+
+
+def _attention(g: Generator, element: Type) -> None:
     batch, rows, columns = (g.number(1, 2), g.number(1, 2)), g.number(SHORTEST, 70), g.number(SHORTEST, 70)
     depth, features = g.number(SHORTEST, 40), g.number(SHORTEST, 40)
     b = (0, 1)
@@ -31,15 +39,17 @@ def attention(g: Generator) -> None:
     weights = _softmax(g, _masked(g, scores))
     value = _wide(g, (*batch, columns, features), element)
     result = g.add(ops.DotGeneral(weights, value, ops.DotDimensionNumbers(b, b, (3,), (2,))))
-    if g.chance(0.4):
+    if element != F32 and g.chance(0.4):
         result = g.add(ops.Convert(result, result=result.type.with_element(element)))
     g.offer(result)
 
 
 def _wide(g: Generator, shape: tuple[int, ...], element: Type) -> Value:
-    """Returns narrow numbers as f32."""
+    """Returns numbers of a type as f32."""
     kind = tensor(*shape, of=element)
     narrow = g.argument(shape, element) if g.chance(0.9) else g.of_type(kind)
+    if element == F32:
+        return narrow
     return g.add(ops.Convert(narrow, result=kind.with_element(F32)))
 
 

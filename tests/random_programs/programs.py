@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.random_programs import beside, contractions, control, elementwise, folds, movement, narrow
-from tests.random_programs.generator import Generator
+from tests.random_programs import beside, contractions, control, elementwise, folds, movement, narrow, products
+from tests.random_programs.generator import Family, Generator
+from tests.random_programs.tracking import Tracker
 from trivium.ir.func import Module
 
 FAMILIES = (
@@ -33,6 +34,21 @@ def program_of_neighbours(seed: int) -> Module:
 
 def program_of_attention(seed: int) -> Module:
     """Returns a program that is one or two times attention of narrow numbers."""
-    generator = Generator(seed, largest=beside.LARGEST)
+    return _of_one_family(seed, narrow.attention)
+
+
+def program_of_wide_attention(seed: int) -> Module:
+    """The same of f32, whose factors may be rounded to tf32."""
+    return _of_one_family(seed, narrow.wide_attention, tf32=True)
+
+
+def program_of_products(seed: int) -> Module:
+    """Returns a program that is one or two products, whose factors may be rounded to tf32."""
+    return _of_one_family(seed, products.product, products.LARGEST, tf32=True)
+
+
+def _of_one_family(seed: int, family: Family, largest: int = beside.LARGEST, tf32: bool = False) -> Module:
+    generator = Generator(seed, largest=largest)
+    generator.tracker = Tracker(tf32)
     with np.errstate(all="ignore"):
-        return generator.module((narrow.attention,), generator.number(1, 2))
+        return generator.module((family,), generator.number(1, 2))

@@ -13,12 +13,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tests.random_programs.arrays import rounding_to_tf32
 from tests.random_programs.errors import errors_of
 from tests.random_programs.tracked import Tracked, Unstable, bounded
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.func import Module
 from trivium.ir.interpreter import Interpreter
+from trivium.ir.types import F32
 
 MOST_TURNS = 64
 """The largest number of iterations of a loop."""
@@ -27,10 +29,10 @@ Environment = dict[Value, Tracked]
 
 
 class Tracker:
-    """Evaluates ops, blocks and programs."""
+    """Evaluates ops, blocks and programs. `tf32`: factors of products of f32 may be rounded to that type."""
 
-    def __init__(self) -> None:
-        self._interpreter = Interpreter()
+    def __init__(self, tf32: bool = False) -> None:
+        self._interpreter, self._tf32 = Interpreter(), tf32
 
     def main(self, module: Module, arguments: Sequence[np.ndarray]) -> list[Tracked]:
         """Returns the results of a program."""
@@ -58,7 +60,18 @@ class Tracker:
         arrays = {value: environment[value].array for value in used}
         results = [np.asarray(result) for result in self._interpreter.step(op, arrays)]
         errors = errors_of(op, [environment[value] for value in used], results)
+        if self._tf32 and isinstance(op, ops.DotGeneral) and op.lhs.type.element_type == F32:
+            errors = [errors[0] + self._rounding(op, arrays)]
         return [bounded(array, error) for array, error in zip(results, errors, strict=True)]
+
+    def _rounding(self, op: ops.DotGeneral, arrays: dict[Value, np.ndarray]) -> float:
+        """Returns the largest difference by rounding the factors of a product."""
+        lhs, rhs = (rounding_to_tf32(arrays[value]) for value in op.operands)
+        if not lhs and not rhs:
+            return 0.0
+        sizes = {value: np.abs(arrays[value]) for value in op.operands}
+        (total,) = self._interpreter.step(op, sizes)
+        return (lhs + rhs + lhs * rhs) * float(np.max(total, initial=0.0))
 
     def _region(self, region: Region, environment: Environment, arguments: Sequence[Tracked] = ()) -> list[Tracked]:
         inside = {value: environment[value] for value in region.free_values()}

@@ -26,6 +26,8 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=0, help="how many random programs")
     parser.add_argument("--neighbours", type=int, default=0, help="how many programs whose kernels share launches")
     parser.add_argument("--attention", type=int, default=0, help="how many programs with attention of narrow numbers")
+    parser.add_argument("--tf32", type=int, default=0, help="how many programs with attention of f32 that is rounded")
+    parser.add_argument("--products", type=int, default=0, help="how many programs of products, rounded to tf32 if f32")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first random program")
     parser.add_argument("--vectors", type=Path, help="StableHLO's test programs")
     parser.add_argument(
@@ -53,6 +55,10 @@ def main() -> int:
     if given.attention:
         seeds = range(given.seed, given.seed + given.attention)
         wrong += _run("attention", tasks.attention, seeds, given.jobs)
+    if given.tf32:
+        wrong += _run("tf32", tasks.wide_attention, range(given.seed, given.seed + given.tf32), given.jobs)
+    if given.products:
+        wrong += _run("products", tasks.products, range(given.seed, given.seed + given.products), given.jobs)
     if given.vectors:
         wrong += _run("vectors", tasks.vector, sorted(given.vectors.glob("*.mlir")), given.jobs)
     return 1 if wrong else 0

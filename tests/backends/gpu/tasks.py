@@ -20,7 +20,13 @@ from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
 from tests.compiler.test_conformance import checked_programs
 from tests.ir import checks
 from tests.random_programs.arrays import arguments_of
-from tests.random_programs.programs import program_of_attention, program_of_neighbours, random_program
+from tests.random_programs.programs import (
+    program_of_attention,
+    program_of_neighbours,
+    program_of_products,
+    program_of_wide_attention,
+    random_program,
+)
 from tests.random_programs.tracked import Unstable, difference
 from tests.random_programs.tracking import Tracker
 from trivium.backends import client
@@ -30,6 +36,7 @@ from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.nvptx import Nvptx, target
 from trivium.compiler import pipeline
 from trivium.compiler.lower import lower
+from trivium.compiler.stages import DEFAULT, CompileOptions
 from trivium.ir.errors import ExecutionError
 from trivium.ir.func import Module
 
@@ -143,15 +150,25 @@ def attention(seed: int) -> str:
     return judged(device(), program_of_attention(seed), seed)
 
 
-def judged(client: GpuClient, module: Module, seed: int) -> str:
+def wide_attention(seed: int) -> str:
+    """The same for a program with attention of f32, whose factors may be rounded to tf32."""
+    return judged(device(), program_of_wide_attention(seed), seed, CompileOptions(tf32=True))
+
+
+def products(seed: int) -> str:
+    """The same for a program of products."""
+    return judged(device(), program_of_products(seed), seed, CompileOptions(tf32=True))
+
+
+def judged(client: GpuClient, module: Module, seed: int, options: CompileOptions = DEFAULT) -> str:
     """Compares what a device computes with the interpreter's results, within the bounds that follow from these."""
     arguments = arguments_of(module.main)
     try:
-        expected = Tracker().main(module, arguments)
+        expected = Tracker(options.tf32).main(module, arguments)
     except Unstable:
         return ""
-    lowered_program = lower(pipeline.optimize(module), client.driver.target)
-    results = client.load_program(lowered_program).execute(*arguments)
+    lowered_program = lower(pipeline.optimize(module), client.target(options))
+    results = client.load_program(lowered_program, options).execute(*arguments)
     told = (difference(result, value) for result, value in zip(results, expected, strict=True))
     wrong = [f"result {index}: {text}" for index, text in enumerate(told) if text]
     return f"seed {seed}: {'; '.join(wrong)}" if wrong else ""

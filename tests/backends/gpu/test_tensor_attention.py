@@ -20,7 +20,7 @@ from tests.backends.gpu.simulator import LeaveOut, needs_simulator
 from tests.backends.gpu.test_shared_rows import told_by_ptxas
 from tests.backends.gpu.test_warpgroup import to_tf32
 from tests.compiler.attention import Case
-from tests.random_programs.programs import program_of_attention
+from tests.random_programs.programs import program_of_attention, program_of_wide_attention
 from trivium.backends.gpu import tiles
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
@@ -263,3 +263,4 @@ def test_registers(
 @pytest.mark.parametrize("seed", range(4))
 def test_random_programs(client: GpuClient, seed: int) -> None:
     assert not tasks.judged(client, program_of_attention(seed), seed)
+    assert not tasks.judged(client, program_of_wide_attention(seed), seed, TF32)
