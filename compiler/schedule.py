@@ -23,6 +23,7 @@ class Unit(StrEnum):
     ATOMIC = "atomic"
     OWNERS = "owners"
     MATRIX = "matrix"
+    BULK = "bulk"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Mapping:
     an atomic operation. Iterations along `OWNERS` dimensions are run, in order, by each of `size` threads, of which
     each does the updates of the elements that it owns.
 
-    `MATRIX`: groups of `size` threads compute with matrix instructions."""
+    `MATRIX`: groups of `size` threads compute with matrix instructions. `BULK`: the device itself copies the operand
+    which these dimensions belong to, in lines of `size` bytes."""
 
     unit: Unit
     dimensions: tuple[int, ...]

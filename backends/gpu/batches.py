@@ -18,6 +18,9 @@ from trivium.compiler.verifier import overlap, region
 MOST_POINTERS = 120
 """The most arguments of a launch. OpenCL promises 1024 bytes."""
 
+MOST_MAPS = 16
+"""The most descriptions of arrays, of 128 bytes each: all arguments of a launch have 4096 bytes."""
+
 LARGE = 128
 """The least threads of blocks among which some compute elements."""
 
@@ -70,12 +73,15 @@ class _Sharing:
     """Steps that share a launch, as kernels, and the values that they use."""
 
     company: Company | None
+    maps: int = 0
     launches: dict[Step, Launch] = field(default_factory=dict)
     values: set[Array] = field(default_factory=set)
 
-    def with_step(self, step: Step, company: Company | None) -> Company | None:
+    def with_step(self, step: Step, company: Company | None, maps: int) -> Company | None:
         """Returns the company with another step; None if that cannot join."""
         if self.company is None or company is None or len(self.values | set(operands(step))) > MOST_POINTERS:
+            return None
+        if self.maps + maps > MOST_MAPS:
             return None
         return self.company.joined(company)
 
@@ -106,15 +112,17 @@ def _sharings(steps: Sequence[Step], grid: Callable[[Kernel], Grid], target: Gpu
             last.clear()
             continue
         launch = _as_launch(step)
-        kind = company(launch.kernel, grid(launch.kernel), target)
+        threads = grid(launch.kernel)
+        kind = company(launch.kernel, threads, target)
         for sharing in _later(step, last):
-            if (both := sharing.with_step(step, kind)) is not None:
+            if (both := sharing.with_step(step, kind, threads.maps)) is not None:
                 sharing.company = both
                 break
         else:
             sharing = _Sharing(kind)
             last.append(sharing)
         sharing.add(step, launch)
+        sharing.maps += threads.maps
         if len(last) > WINDOW:
             yield last.popleft()
     yield from last

@@ -15,9 +15,11 @@ import numpy as np
 
 from trivium.backends.gpu import dlpack, nvptx, ptxas
 from trivium.backends.gpu.cuda_library import NOT_READY, CudaError, Library, devices, library, told
+from trivium.backends.gpu.cuda_maps import CudaMaps
 from trivium.backends.gpu.cuda_memory import UNTIMED, CudaMemory, Pool, PoolStatistics, Staging
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.driver import Queue, Recordings
+from trivium.backends.gpu.plan import TensorMap
 from trivium.ir.errors import Error
 
 NON_BLOCKING = 1
@@ -47,12 +49,13 @@ def count() -> int:
 
 
 class CudaKernel:
-    """A function of a module, with room for the addresses that it is given. `granted`: the bytes of memory that a
-    launch grants each block."""
+    """A function of a module, with room for the addresses that it is given, and for descriptions of arrays. `granted`:
+    the bytes of memory that a launch grants each block."""
 
-    def __init__(self, name: str, function: int, granted: int, module: CudaModule):
+    def __init__(self, name: str, function: int, granted: int, module: CudaModule, maps: Sequence[TensorMap] = ()):
         self.name, self.function, self.granted = name, function, granted
         self._module = module
+        self._maps = CudaMaps(maps)
         self._values: ctypes.Array[ctypes.c_uint64] = (ctypes.c_uint64 * 0)()
         self._pointers: ctypes.Array[ctypes.c_void_p] = (ctypes.c_void_p * 0)()
 
@@ -62,9 +65,11 @@ class CudaKernel:
         if len(self._values) != count:
             self._values = (ctypes.c_uint64 * count)()
             begin = ctypes.addressof(self._values)
-            self._pointers = (ctypes.c_void_p * count)(*(begin + 8 * position for position in range(count)))
+            places = (*(begin + 8 * position for position in range(count)), *self._maps.places)
+            self._pointers = (ctypes.c_void_p * len(places))(*places)
         for position, argument in enumerate(arguments):
             self._values[position] = argument.address if argument is not None else 0
+        self._maps.write(self._values[:])
         return self._pointers
 
 
@@ -100,8 +105,9 @@ class CudaStream:
         self._staging = staging
 
     def launch(self, kernel: CudaKernel, blocks: int, threads: int, arguments: Sequence[CudaMemory | None]) -> None:
-        given, size = kernel.given(arguments), (blocks, 1, 1, threads, 1, 1)
+        size = blocks, 1, 1, threads, 1, 1
         with told(f"launching {kernel.name}, {blocks} blocks of {threads} threads"):
+            given = kernel.given(arguments)
             self._cuda.cuLaunchKernel(kernel.function, *size, kernel.granted, self.handle, given, None)
 
     def copy(self, target: CudaMemory, source: CudaMemory, nbytes: int) -> None:
@@ -273,18 +279,20 @@ class Cuda:
     def allocate(self, nbytes: int) -> CudaMemory:
         return self._pool.allocate(nbytes)
 
-    def load(self, binary: bytes, granted: Mapping[str, int]) -> Mapping[str, CudaKernel]:
+    def load(
+        self, binary: bytes, granted: Mapping[str, int], maps: Mapping[str, Sequence[TensorMap]]
+    ) -> Mapping[str, CudaKernel]:
         if self._assembler and not binary.startswith(b"\x7fELF"):
             binary = self._assembler.assembled(binary, self.architecture)
         with self.current(), told(f"loading code for {self.architecture}"):
             module = CudaModule(self, self._loaded(binary))
-            return {name: self._kernel(module, name, nbytes) for name, nbytes in granted.items()}
+            return {name: self._kernel(module, name, nbytes, maps.get(name, ())) for name, nbytes in granted.items()}
 
-    def _kernel(self, module: CudaModule, name: str, granted: int) -> CudaKernel:
+    def _kernel(self, module: CudaModule, name: str, granted: int, maps: Sequence[TensorMap]) -> CudaKernel:
         function = self._cuda.value("cuModuleGetFunction", ctypes.c_void_p, module.handle, name.encode())
         if granted:
             self._cuda.cuFuncSetAttribute(function, _GRANTED, granted)
-        return CudaKernel(name, function, granted, module)
+        return CudaKernel(name, function, granted, module, maps)
 
     def _loaded(self, binary: bytes) -> int:
         log = ctypes.create_string_buffer(LOG)

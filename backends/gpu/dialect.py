@@ -27,6 +27,10 @@ STATIC_MEMORY = 48 << 10
 
 GLOBAL_POINTER, SHARED_POINTER = ll.PointerType(addrspace=GLOBAL), ll.PointerType(addrspace=SHARED)
 
+MAP_POINTER, MAP_ATTRIBUTES = ll.PointerType(), 'byval([128 x i8]) align 64 "nvvm.grid_constant"'
+"""The description of an array, from which the device itself copies, as a parameter of a kernel: it stays where the
+launch has put it."""
+
 
 class Entry(ll.Function):
     """A kernel. `granted`: the bytes of the block's memory that a launch has to grant."""
@@ -35,9 +39,9 @@ class Entry(ll.Function):
 
 
 class Body(ll.Function):
-    """A function that does the work of one block of a kernel: `void name(ptr, ..., ptr, i32 block, ptr shared)`, for
-    launches that several kernels share. `nbytes`: how much of the block's memory it uses, which begins at a multiple of
-    `alignment`."""
+    """A function that does the work of one block of a kernel: `void name(ptr, ..., map, ..., i32, ptr)`, with the
+    number of the block and its memory, for launches that several kernels share. `nbytes`: how much of that memory it
+    uses, which begins at a multiple of `alignment`."""
 
     nbytes: int = 0
     alignment: int = SHARED_ALIGNMENT
@@ -78,17 +82,22 @@ class Dialect(ABC):
     makes_text: bool = False
     """Whether the device's driver takes assembly, as text."""
 
-    def define(self, module: ll.Module, name: str, pointers: int, threads: int) -> Entry:
-        """Defines the kernel `void name(ptr, ..., ptr)`, which runs in blocks of `threads` threads."""
-        function = Entry(module, ll.FunctionType(ll.VoidType(), [GLOBAL_POINTER] * pointers), name)
+    def define(self, module: ll.Module, name: str, pointers: int, threads: int, maps: int = 0) -> Entry:
+        """Defines the kernel `void name(ptr, ..., ptr, map, ..., map)`, which runs in blocks of `threads` threads."""
+        kinds = [*[GLOBAL_POINTER] * pointers, *[MAP_POINTER] * maps]
+        function = Entry(module, ll.FunctionType(ll.VoidType(), kinds), name)
+        for argument in function.args[pointers:]:
+            # llvmlite's set refuses what it does not know.
+            set.add(argument.attributes, MAP_ATTRIBUTES)
         function.calling_convention = self.convention
         function.attributes.add("nounwind")
         self.limit(function, threads)
         return function
 
-    def body(self, module: ll.Module, name: str, pointers: int) -> Body:
+    def body(self, module: ll.Module, name: str, pointers: int, maps: int = 0) -> Body:
         """Defines a function that does the work of one block."""
-        kind = ll.FunctionType(ll.VoidType(), [*[GLOBAL_POINTER] * pointers, ll.IntType(32), SHARED_POINTER])
+        kinds = [*[GLOBAL_POINTER] * pointers, *[MAP_POINTER] * maps, ll.IntType(32), SHARED_POINTER]
+        kind = ll.FunctionType(ll.VoidType(), kinds)
         function = Body(module, kind, name)
         function.linkage, function.calling_convention = "internal", self.inner_convention
         for attribute in ("nounwind", "alwaysinline", "convergent"):
@@ -206,6 +215,28 @@ class Dialect(ABC):
 
     def end_products(self, code: Code, sums: Sequence[ll.Value]) -> list[ll.Value]:
         """Waits until all groups of products are done, and returns this thread's sums."""
+        raise NotImplementedError
+
+    # Words of dialects whose targets copy boxes of arrays by themselves. The bytes that have arrived are counted in
+    # words of 8 bytes in shared memory, by phases: one ends when as many have arrived as one thread expects.
+
+    def start_count(self, code: Code, count: ll.Value) -> None:
+        """Begins to count in a word, once it is published."""
+        raise NotImplementedError
+
+    def expect(self, code: Code, count: ll.Value, nbytes: int) -> None:
+        """Says how many bytes arrive in this phase."""
+        raise NotImplementedError
+
+    def copy_box(
+        self, code: Code, target: ll.Value, array: ll.Value, place: Sequence[ll.Value], count: ll.Value
+    ) -> None:
+        """Begins to copy the box of an array that begins at a place, the innermost dimension first, to shared memory,
+        for all threads; their matrix instructions see it without being told."""
+        raise NotImplementedError
+
+    def wait_for_boxes(self, code: Code, count: ll.Value, phase: ll.Value) -> None:
+        """Waits until a phase has ended: the last bit of its number is `phase`."""
         raise NotImplementedError
 
     # Memory of the block

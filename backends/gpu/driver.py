@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.plan import TensorMap
 from trivium.backends.gpu.target import GpuTarget
 
 
@@ -94,9 +95,11 @@ class Driver(Repeating[M, K], Protocol[M, K]):
 
     def allocate(self, nbytes: int) -> M: ...
 
-    def load(self, binary: bytes, granted: Mapping[str, int]) -> Mapping[str, K]:
+    def load(
+        self, binary: bytes, granted: Mapping[str, int], maps: Mapping[str, Sequence[TensorMap]]
+    ) -> Mapping[str, K]:
         """Returns the kernels of a binary that have these names, each with the bytes that its launches grant a block
-        beside its own memory."""
+        beside its own memory, and with what it is told of arrays."""
         ...
 
     def borrowed(self, array: object) -> tuple[M, np.dtype, tuple[int, ...]] | None:

@@ -12,6 +12,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.gpu import atomics
 from trivium.backends.gpu.attention import FusedAttention
+from trivium.backends.gpu.bulk import BulkContraction
 from trivium.backends.gpu.contracted import Split
 from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import WARPGROUP, Dialect
@@ -22,6 +23,7 @@ from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.gpu.team import Team
 from trivium.backends.gpu.tensor import TensorContraction
 from trivium.backends.gpu.tensor_attention import TensorAttention
+from trivium.backends.gpu.tensor_maps import View, tensor_maps, views
 from trivium.backends.gpu.tiles import instruction, warpgroup_instruction
 from trivium.backends.gpu.updates import nest, own_index
 from trivium.backends.gpu.warpgroup import WarpgroupContraction
@@ -52,14 +54,15 @@ def emit_kernel(
     fast: bool = False,
 ) -> tuple[Launched, ...]:
     """Defines `void name(ptr, ..., ptr)`: one pointer for each parameter of `kernel`, the workspace, of which the
-    launch needs `size`, and the counters. Returns the launches: two if several blocks share a row, where the second one
-    folds what the first one has left."""
-    launches = []
+    launch needs `size`, and the counters; then descriptions of arrays. Returns the launches: two if several blocks
+    share a row, where the second one folds what the first one has left."""
+    launches, found = [], _views(kernel, schedule)
     for suffix, threads, partial in _launches(kernel, schedule, size, grid(kernel, schedule)):
-        function = dialect.define(module, name + suffix, len(kernel.params) + 2, threads.threads)
+        function = dialect.define(module, name + suffix, len(kernel.params) + 2, threads.threads, len(found))
         code = Code(ll.IRBuilder(function.append_basic_block("entry")), target, fast)
-        _fill(code, function.args[-2:], kernel, schedule, dialect, analysis, size, threads, partial)
-        launches.append(Launched(function.name, threads.blocks, threads.threads, function.granted))
+        _fill(code, kernel, schedule, dialect, analysis, size, threads, partial)
+        maps = tensor_maps(kernel, tuple(found.values()), threads.tile)
+        launches.append(Launched(function.name, threads.blocks, threads.threads, function.granted, maps))
     return tuple(launches)
 
 
@@ -75,13 +78,23 @@ def emit_bodies(
     fast: bool = False,
 ) -> Bodies:
     """Defines the functions that do the work of a block of `threads` threads, for a launch that other kernels share."""
-    size, launches = WorkspaceSize(target.stack_bytes), []
+    size, launches, arrays = WorkspaceSize(target.stack_bytes), [], _views(kernel, schedule)
     for suffix, found, partial in _launches(kernel, schedule, size, _with_blocks_of(threads, grid(kernel, schedule))):
-        body = dialect.body(module, name + suffix, len(kernel.params) + 2)
+        body = dialect.body(module, name + suffix, len(kernel.params) + 2, len(arrays))
         code = Code(ll.IRBuilder(body.append_basic_block("entry")), target, fast)
-        _fill(code, body.args[-4:-2], kernel, schedule, dialect, analysis, size, found, partial)
+        _fill(code, kernel, schedule, dialect, analysis, size, found, partial)
         launches.append((body, found.blocks))
-    return Bodies(tuple(launches), size.nbytes, grid(kernel, schedule).counters)
+    whole = grid(kernel, schedule)
+    maps = tensor_maps(kernel, tuple(arrays.values()), whole.tile)
+    return Bodies(tuple(launches), size.nbytes, whole.counters, maps)
+
+
+def _views(kernel: Kernel, schedule: Schedule) -> dict[str, View]:
+    """Returns the operands of which the device itself copies pieces, by the roles of their loops."""
+    loop = parallel_loop(kernel)
+    if kernel.contraction is None or loop is None:
+        return {}
+    return views(kernel.contraction, schedule.loops[loop])
 
 
 def _with_blocks_of(threads: int, found: Grid) -> Grid:
@@ -110,7 +123,6 @@ def _launches(
 
 def _fill(
     code: Code,
-    memories: Sequence[ll.Value],
     kernel: Kernel,
     schedule: Schedule,
     dialect: Dialect,
@@ -119,8 +131,9 @@ def _fill(
     threads: Grid,
     partial: Partial | None,
 ) -> None:
-    """Emits the work of one launch into its function. `memories`: the workspace and the counters."""
-    builder, (workspace, counters) = code.builder, memories
+    """Emits the work of one launch into its function."""
+    builder = code.builder
+    workspace, counters = builder.function.args[len(kernel.params) :][:2]
     buffers = dict(zip(kernel.params, builder.function.args, strict=False))
     place = _Place(code, dialect, threads, size, buffers, workspace, counters, partial)
     if threads.tile:
@@ -203,7 +216,12 @@ def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
     choose, kind = (warpgroup_instruction, WarpgroupContraction) if by_four else (instruction, TensorContraction)
     found = choose(kernel.contraction, code.target)
     assert found is not None, "the schedule has found an instruction"
-    kind(*operands, instruction=found, threads=threads).emit(block, threads, split)
+    facts: dict[str, Any] = {"instruction": found, "threads": threads}
+    if copied := _views(kernel, schedule):
+        maps = code.builder.function.args[len(kernel.params) + 2 :]
+        pairs = zip(copied.values(), maps, strict=False)
+        kind, facts["views"] = BulkContraction, dict(zip(copied, pairs, strict=True))
+    kind(*operands, **facts).emit(block, threads, split)
 
 
 def _split(kernel: Kernel, schedule: Schedule, place: _Place) -> Split | None:

@@ -33,8 +33,9 @@ class GpuExecutable:
         self.inputs, self.outputs = artifact.inputs, artifact.outputs
         self._driver = driver
         self._plan, binary = plans.from_bytes(artifact.code)
-        granted = {step.kernel: step.memory for step in plans.walk(self._plan.steps) if isinstance(step, Launch)}
-        self._kernels = driver.load(binary, granted) if granted else {}
+        launches = [step for step in plans.walk(self._plan.steps) if isinstance(step, Launch)]
+        granted, maps = {step.kernel: step.memory for step in launches}, {step.kernel: step.maps for step in launches}
+        self._kernels = driver.load(binary, granted, maps) if granted else {}
         self._repeats = len(self._plan.steps) > 1 and all(isinstance(step, Launch | Copy) for step in self._plan.steps)
         self._recordings: Recordings = {}
         self._constants = [source_of(constant, constants, artifact.name) for constant in artifact.constants]

@@ -50,8 +50,9 @@ def symbol(name: str) -> str:
     return name if name in OWN else RENAMED.get(name, "hip" + name.removeprefix("cu").removesuffix("_v2"))
 
 
-OTHERS = frozenset(("cuModuleLoadDataEx", "cuFuncSetAttribute"))
-"""The functions that HIP has for other things: code is loaded without options, and no kernel is granted memory."""
+OTHERS = frozenset(("cuModuleLoadDataEx", "cuFuncSetAttribute", "cuTensorMapEncodeTiled"))
+"""The functions that HIP has for other things, or none for: code is loaded without options, and kernels are neither
+granted memory nor told of arrays that the device copies."""
 
 SHARED = {name: kinds for name, kinds in FUNCTIONS.items() if name not in CONTEXTS | OTHERS}
 

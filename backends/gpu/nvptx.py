@@ -149,6 +149,27 @@ class Nvptx(Dialect):
     def end_products(self, code: Code, sums: Sequence[ll.Value]) -> list[ll.Value]:
         return _assembly(code, "wgmma.wait_group.sync.aligned 0;", sums)
 
+    def start_count(self, code: Code, count: ll.Value) -> None:
+        _assembly(code, "mbarrier.init.shared::cta.b64 [$0], 1;", (), [count])
+
+    def expect(self, code: Code, count: ll.Value, nbytes: int) -> None:
+        text = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;"
+        _assembly(code, text, (), [count, I32(nbytes)])
+
+    def copy_box(
+        self, code: Code, target: ll.Value, array: ll.Value, place: Sequence[ll.Value], count: ll.Value
+    ) -> None:
+        numbers = ", ".join(f"${number}" for number in range(2, 2 + len(place)))
+        kind = f"cp.async.bulk.tensor.{len(place)}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        text = f"{kind} [$0], [$1, {{{numbers}}}], [${2 + len(place)}];"
+        _assembly(code, text, (), [target, array, *place, count])
+
+    def wait_for_boxes(self, code: Code, count: ll.Value, phase: ll.Value) -> None:
+        # The device suspends a thread that waits for some time, and then says that it waited in vain.
+        again = "again_${:uid}"
+        wait = "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1"
+        _assembly(code, f"{{ .reg .pred done; {again}: {wait}; @!done bra {again}; }}", (), [count, phase])
+
     def resize(self, function: Entry, memory: ll.GlobalVariable, nbytes: int, alignment: int) -> None:
         super().resize(function, memory, nbytes, alignment)
         # What needs to be aligned is granted, too, so that nothing else is in its way.
@@ -169,11 +190,12 @@ def _add(function: ll.Function, name: str, number: int) -> None:
 def _assembly(
     code: Code, text: str, sums: Sequence[ll.Value] = (), operands: Sequence[ll.Value] = ()
 ) -> list[ll.Value]:
-    """Emits an instruction that changes `sums` in their registers and reads `operands`, which are i64, and returns the
-    sums."""
+    """Emits an instruction that changes `sums` in their registers and reads `operands`, which are pointers, i64 or i32,
+    and returns the sums."""
     letters = ["f" if total.type == F32 else "r" for total in sums]
+    kinds = ["r" if value.type == I32 else "l" for value in operands]
     ties = [str(number) for number in range(len(sums))]
-    constraints = [*(f"={letter}" for letter in letters), *["l"] * len(operands), *ties, "~{memory}"]
+    constraints = [*(f"={letter}" for letter in letters), *kinds, *ties, "~{memory}"]
     result = ll.LiteralStructType([total.type for total in sums]) if sums else VOID
     kind = ll.FunctionType(result, [value.type for value in (*operands, *sums)])
     assembly = ll.InlineAsm(kind, text, ",".join(constraints), side_effect=True)
@@ -210,6 +232,7 @@ def target(architecture: str) -> GpuTarget:
         largest_block=512,
         matrix_instructions=INSTRUCTIONS,
         warpgroup_instructions=WARPGROUP_INSTRUCTIONS if architecture == "sm_90a" else (),
+        bulk_copies=architecture == "sm_90a",
         # LLVM computes it from the quotient, which is rounded.
         remainder=False,
     )

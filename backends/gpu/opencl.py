@@ -21,6 +21,7 @@ import numpy as np
 from trivium.backends.gpu import spirv
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.driver import Queue, Recordings
+from trivium.backends.gpu.plan import TensorMap
 from trivium.ir.errors import Error, ExecutionError
 
 _INTEL_NEEDS = "libintlc.so.5", "libirng.so", "libsvml.so", "libimf.so", "libtbb.so.12"
@@ -150,8 +151,11 @@ class OpenCl:
             flags = library().mem_flags.READ_WRITE
             return OpenClMemory(library().Buffer(self._context, flags, max(1, nbytes)), nbytes)
 
-    def load(self, binary: bytes, granted: Mapping[str, int]) -> Mapping[str, Any]:
+    def load(
+        self, binary: bytes, granted: Mapping[str, int], maps: Mapping[str, Sequence[TensorMap]]
+    ) -> Mapping[str, Any]:
         assert not any(granted.values()), "kernels for OpenCL have all of their memory themselves"
+        assert not any(maps.values()), "devices of OpenCL copy no boxes"
         with _told("building the program"), warnings.catch_warnings():
             warnings.simplefilter("ignore", library().CompilerWarning)  # drivers report that they have succeeded
             program = library().Program(self._context, binary).build(self._options())

@@ -30,9 +30,25 @@ class Value:
 
 
 @dataclass(frozen=True)
+class TensorMap:
+    """An array of which the device itself copies boxes to shared memory. It begins `offset` bytes into the launch's
+    argument of that number. `extents` and `box` begin with the innermost dimension, along which elements are
+    neighbours; `strides` are the bytes between neighbours along all others. In shared memory, the lines of a box, of
+    128 bytes, are permuted."""
+
+    argument: int
+    offset: int
+    dtype: str
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Launch:
     """Runs a kernel in `blocks` blocks of `threads` threads on the values of these numbers, and grants each block
-    `memory` bytes beside those that the kernel has itself. `origin` tells where in the user's program it comes from."""
+    `memory` bytes beside those that the kernel has itself. `origin` tells where in the user's program it comes from.
+    `maps`: what the kernel is told of arrays, after the values, the workspace and the counters."""
 
     kernel: str
     blocks: int
@@ -40,6 +56,7 @@ class Launch:
     memory: int
     arguments: tuple[int, ...]
     origin: str
+    maps: tuple[TensorMap, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,12 +112,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Launched:
-    """A function of the device that a launch runs, with `memory` bytes that it grants each block."""
+    """A function of the device that a launch runs, with `memory` bytes that it grants each block, and `maps` of
+    arguments."""
 
     kernel: str
     blocks: int
     threads: int
     memory: int = 0
+    maps: tuple[TensorMap, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +156,7 @@ class _Planner:
         """Returns a step of the program as steps of the plan: one, or the launches of a kernel, in order."""
         if (work := self._launched.get(step)) is not None:
             rest = self._all(work.arguments), work.origin
-            return [Launch(one.kernel, one.blocks, one.threads, one.memory, *rest) for one in work.functions]
+            return [Launch(one.kernel, one.blocks, one.threads, one.memory, *rest, one.maps) for one in work.functions]
         match step:
             case whole.Launch(kernel):
                 raise CompileError(f"{kernel.name} has not been compiled")
@@ -187,7 +206,7 @@ def from_bytes(data: bytes) -> tuple[Plan, bytes]:
     return plan, data[end:]
 
 
-_TYPES = {kind.__name__: kind for kind in (Value, Launch, Copy, While, Switch, Call, Plan)}
+_TYPES = {kind.__name__: kind for kind in (Value, TensorMap, Launch, Copy, While, Switch, Call, Plan)}
 
 
 def _encoded(item: object) -> object:

@@ -34,6 +34,9 @@ class Grid:
     matrix: int = 0
     """The number of threads that share each of the matrix instructions which compute the tile; 0 without any."""
 
+    maps: int = 0
+    """The number of arrays of which the device itself copies pieces of the tile."""
+
     owners: int = 1
     """The number of threads that run the same iterations, each for the elements that it owns."""
 
@@ -93,7 +96,8 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
         total = sum_of(kernel)
         parts = _parts(schedule.loops[total]) if total is not None else 1
         matrix = found.size if (found := plan.mapping(Unit.MATRIX)) else 0
-        return Grid(work, blocks * parts, threads, parts=parts, tile=tile, matrix=matrix)
+        maps = sum(mapping.unit is Unit.BULK for mapping in plan.mappings)
+        return Grid(work, blocks * parts, threads, parts=parts, tile=tile, matrix=matrix, maps=maps)
     spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"
     work = updates.count(plan)

@@ -3,13 +3,13 @@ kernel whose blocks call them, each its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import llvmlite.ir as ll
 
 from trivium.backends.gpu.dialect import SHARED_ALIGNMENT, Body, Dialect, Entry
-from trivium.backends.gpu.plan import Launched
+from trivium.backends.gpu.plan import Launched, TensorMap
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.llvm.code import I8, I32, I64, Code
 from trivium.backends.llvm.workspace import ALIGNMENT
@@ -18,11 +18,12 @@ from trivium.backends.llvm.workspace import ALIGNMENT
 @dataclass(frozen=True)
 class Bodies:
     """The functions of one kernel, one for each launch that it takes, with the blocks of each, and the bytes of
-    workspace and the counters that they need."""
+    workspace, the counters and the descriptions of arrays that they need."""
 
     launches: tuple[tuple[Body, int], ...]
     workspace: int
     counters: int
+    maps: tuple[TensorMap, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class Group:
 
     bodies: Bodies
     arguments: tuple[tuple[int, ...], ...]
+
+    def maps(self) -> Iterator[tuple[TensorMap, ...]]:
+        """Yields each description of an array for all kernels."""
+        for one in self.bodies.maps:
+            yield tuple(replace(one, argument=numbers[one.argument]) for numbers in self.arguments)
 
 
 def emit_shared(
@@ -49,15 +55,21 @@ def emit_shared(
     places, counters = _rooms(groups, [4 * group.bodies.counters for group in groups])
     launched = []
     for number in range(max(len(group.bodies.launches) for group in groups)):
-        function = dialect.define(module, f"{name}_{number}", pointers + 2, threads)
+        maps = tuple(dict.fromkeys(one for group in _in(groups, number) for members in group.maps() for one in members))
+        function = dialect.define(module, f"{name}_{number}", pointers + 2, threads, len(maps))
         builder = ll.IRBuilder(function.append_basic_block("entry"))
-        launch = _Launch(Code(builder, target), dialect, function, number)
+        launch = _Launch(Code(builder, target), dialect, function, number, pointers, maps)
         for group, *memories in zip(groups, rooms, places, strict=True):
-            if len(group.bodies.launches) > number:
+            if group in _in(groups, number):
                 launch.group(group, memories)
         launch.end()
-        launched.append(Launched(function.name, launch.blocks, threads, function.granted))
+        launched.append(Launched(function.name, launch.blocks, threads, function.granted, maps))
     return tuple(launched), size, counters // 4
+
+
+def _in(groups: Sequence[Group], number: int) -> list[Group]:
+    """Returns the groups that have work in the launch of that number."""
+    return [group for group in groups if len(group.bodies.launches) > number]
 
 
 @dataclass(frozen=True)
@@ -80,9 +92,14 @@ def _rooms(groups: Sequence[Group], sizes: Sequence[int]) -> tuple[list[_Room], 
 class _Launch:
     """A kernel under construction. `blocks`: those of the groups so far."""
 
-    def __init__(self, code: Code, dialect: Dialect, function: Entry, number: int):
+    def __init__(
+        self, code: Code, dialect: Dialect, function: Entry, number: int, pointers: int, maps: Sequence[TensorMap]
+    ):
         self._code, self._builder, self._function = code, code.builder, function
         self._dialect, self._number = dialect, number
+        arguments = function.args
+        self._pointers, self._memories = arguments[:pointers], arguments[pointers:][:2]
+        self._maps = dict(zip(maps, arguments[pointers + 2 :], strict=True))
         self._block = dialect.block(code)
         self._memory = dialect.shared(code, 1)
         self._shared, self._alignment = 1, SHARED_ALIGNMENT
@@ -96,8 +113,10 @@ class _Launch:
         with builder.if_then(builder.icmp_unsigned("<", own, I32(blocks * count))):
             member = builder.udiv(own, I32(blocks)) if count > 1 else I32(0)
             block = builder.urem(own, I32(blocks)) if count > 1 else own
-            chosen = [self._chosen(numbers, member) for numbers in zip(*group.arguments, strict=True)]
-            chosen += [self._own(*pair, member) for pair in zip(self._function.args[-2:], rooms, strict=True)]
+            arguments = [[self._pointers[n] for n in numbers] for numbers in zip(*group.arguments, strict=True)]
+            chosen = [self._chosen(pointers, member) for pointers in arguments]
+            chosen += [self._own(*pair, member) for pair in zip(self._memories, rooms, strict=True)]
+            chosen += [self._chosen([self._maps[one] for one in members], member) for members in group.maps()]
             builder.call(body, [*chosen, block, self._memory], cconv=body.calling_convention or None)
         self._shared, self._alignment = max(self._shared, body.nbytes), max(self._alignment, body.alignment)
         self.blocks += blocks * count
@@ -113,10 +132,9 @@ class _Launch:
         self._dialect.resize(self._function, self._memory, self._shared, self._alignment)
         self._builder.ret_void()
 
-    def _chosen(self, numbers: Sequence[int], member: ll.Value) -> ll.Value:
+    def _chosen(self, pointers: Sequence[ll.Value], member: ll.Value) -> ll.Value:
         """Returns the argument of the member that the block belongs to."""
-        pointers, builder = [self._function.args[number] for number in numbers], self._builder
-        chosen = pointers[0]
+        builder, chosen = self._builder, pointers[0]
         for position, pointer in enumerate(pointers):
             if pointer is not pointers[0]:
                 chosen = builder.select(builder.icmp_unsigned("==", member, I32(position)), pointer, chosen)

@@ -67,6 +67,9 @@ class GpuTarget(LlvmTarget):
     """The matrix instructions that four warps share, whose operands are in shared memory. One of them has as many
     columns as it is given sums for."""
 
+    bulk_copies: bool = False
+    """Whether the device itself copies boxes of arrays to shared memory."""
+
     stack_bytes: int = 512
     """The bytes of scratch memory that one thread has for itself. More than that is in the workspace."""
 

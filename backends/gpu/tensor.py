@@ -60,6 +60,9 @@ class TensorContraction(Contracted):
     alignment: int = SHARED_ALIGNMENT
     """That of pieces in shared memory."""
 
+    extra: int = 0
+    """The bytes of shared memory beside the pieces."""
+
     def __init__(
         self, *operands: Any, instruction: MatrixInstruction, threads: int, stages: int = STAGES, sides: int = 2
     ) -> None:
@@ -69,7 +72,7 @@ class TensorContraction(Contracted):
         self.depth, self.chunk = self.line // self.size, CHUNK // self.size
         self.span = self.depth
         self.piece, self.stages, self.sides = self.tile * self.line, stages, sides
-        self.memory = self.dialect.shared(self.code, stages * sides * self.piece, self.alignment)
+        self.memory = self.dialect.shared(self.code, stages * sides * self.piece + self.extra, self.alignment)
         self.sum = F32 if instruction.accumulate == "f32" else I32
         warp = self.builder.udiv(self.thread, I32(WARP))
         self.lane = self.builder.urem(self.thread, I32(WARP))
@@ -211,29 +214,37 @@ class TensorContraction(Contracted):
 
     def multiplied(self, lhs: TensorOperand, rhs: TensorOperand, batch: Indices, depth: Depth) -> list[ll.Value]:
         """Returns this thread's sums: four for each of its warp's tiles of 16 rows and 8 columns."""
-        code, builder, dialect = self.code, self.builder, self.dialect
+        code, builder, both = self.code, self.builder, (lhs, rhs)
         for number in range(STAGES - 1):
             first = self.plus(depth.begin, number * self.depth)
-            with builder.if_then(builder.icmp_unsigned("<", first, depth.end)):
-                for operand in (lhs, rhs):
-                    self.copy(operand, first, I32(number), batch)
-            dialect.commit(code)
+            self.fetch(both, builder.icmp_unsigned("<", first, depth.end), first, I32(number), batch)
         with counted(code, *self.range(depth), self.depth, [I32(0), *self.zeros()]) as piece:
             stage, *sums = piece.carried
-            dialect.wait(code, STAGES - 2)
+            first = builder.trunc(i64(piece.index), I32)
+            self.arrive(both, builder.sub(first, depth.begin), stage)
             self.settle(lhs, rhs, stage)
-            dialect.barrier(code)
+            self.dialect.barrier(code)
             sums = self.begin(lhs, rhs, stage, sums)
-            following = self.plus(builder.trunc(i64(piece.index), I32), (STAGES - 1) * self.depth)
-            with builder.if_then(builder.icmp_unsigned("<", following, depth.end)):
-                before = code.select(code.icompare("==", stage, 0), I32(STAGES - 1), code.isub(stage, 1))
-                for operand in (lhs, rhs):
-                    self.copy(operand, following, before, batch)
-            dialect.commit(code)
+            following = self.plus(first, (STAGES - 1) * self.depth)
+            before = code.select(code.icompare("==", stage, 0), I32(STAGES - 1), code.isub(stage, 1))
+            self.fetch(both, builder.icmp_unsigned("<", following, depth.end), following, before, batch)
             sums = self.end(lhs, rhs, stage, sums)
             stage = code.select(code.icompare("==", stage, STAGES - 1), I32(0), code.iadd(stage, 1))
             piece.next = [stage, *sums]
         return piece.carried[1:]
+
+    def fetch(
+        self, operands: Sequence[TensorOperand], exists: ll.Value, piece: ll.Value, stage: ll.Value, batch: Indices
+    ) -> None:
+        """Begins to copy the pieces of operands that begin at iteration `piece` of the depth, if they exist."""
+        with self.builder.if_then(exists):
+            for operand in operands:
+                self.copy(operand, piece, stage, batch)
+        self.dialect.commit(self.code)
+
+    def arrive(self, operands: Sequence[TensorOperand], done: ll.Value, stage: ll.Value) -> None:
+        """Waits for this thread's share of the oldest pieces, before which `done` iterations of the depth are."""
+        self.dialect.wait(self.code, STAGES - 2)
 
     def settle(self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value) -> None:
         """Does what is left to be done with this thread's own share of the pieces, which has arrived."""

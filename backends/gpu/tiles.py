@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from trivium.backends.gpu.dialect import STATIC_MEMORY, WARP, WARPGROUP
 from trivium.backends.gpu.target import GpuTarget
+from trivium.backends.gpu.tensor_maps import WIDE_LINE, view
 from trivium.compiler.kernel.attention import Attention
-from trivium.compiler.kernel.contraction import Contraction
+from trivium.compiler.kernel.contraction import Contraction, Role
 from trivium.compiler.kernel.contraction_nest import sum_of
 from trivium.compiler.kernel.dtypes import FLOATS
 from trivium.compiler.kernel.kernel import Kernel
@@ -33,9 +34,6 @@ TENSOR_TILES = (128, 96), (64, 8)
 LINE, CHUNK, STAGES = 64, 16, 3
 """With matrix instructions: the bytes of depth of a piece in shared memory, the bytes that are copied at once, and the
 number of pieces that are there or on the way."""
-
-WIDE_LINE = 128
-"""The bytes of depth of a piece, for instructions that four warps share."""
 
 ATTENTION_TILES = (64, 96), (32, 1)
 """The same, for the queries of attention."""
@@ -74,7 +72,7 @@ def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None
     if min(rows, columns) < SIDE or math.prod(mark.extents("k")) < DEPTH:
         return None
     plans = [
-        (_tensor_plan(mark, loop, size, threads), least)
+        (_tensor_plan(mark, loop, size, threads, target), least)
         for choose, threads in ((warpgroup_instruction, WARPGROUP), (instruction, WARP))
         for size, least in TENSOR_TILES
         if choose(mark, target)
@@ -206,11 +204,14 @@ def _attention_plan(mark: Attention, loop: Loop, target: GpuTarget) -> LoopSched
     return plans[0]
 
 
-def _tensor_plan(mark: Contraction, loop: Loop, size: int, threads: int) -> LoopSchedule:
+def _tensor_plan(mark: Contraction, loop: Loop, size: int, threads: int, target: GpuTarget) -> LoopSchedule:
     """Returns the plan of tiles by instructions that so many threads share."""
     warps = size // warp_rows(size) * (size // WARP_COLUMNS)
     plan = _plan(mark, loop, size, warps * WARP)
-    return replace(plan, mappings=(*plan.mappings, Mapping(Unit.MATRIX, plan.mappings[-1].dimensions, threads)))
+    roles: tuple[Role, ...] = "m", "n"
+    copied: list[Role] = [role for role in roles if threads == WARPGROUP and target.bulk_copies and view(mark, role)]
+    bulk = (Mapping(Unit.BULK, mark.positions(role), WIDE_LINE) for role in copied)
+    return replace(plan, mappings=(*plan.mappings, Mapping(Unit.MATRIX, plan.mappings[-1].dimensions, threads), *bulk))
 
 
 def tile(plan: LoopSchedule) -> int:

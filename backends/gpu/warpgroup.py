@@ -10,7 +10,8 @@ import llvmlite.ir as ll
 from trivium.backends.gpu.contracted import Depth, Indices
 from trivium.backends.gpu.dialect import WARP, WARPGROUP
 from trivium.backends.gpu.tensor import BYTES, TensorContraction, TensorOperand
-from trivium.backends.gpu.tiles import CHUNK, WIDE_LINE
+from trivium.backends.gpu.tensor_maps import WIDE_LINE
+from trivium.backends.gpu.tiles import CHUNK
 from trivium.backends.llvm.code import I8, I32, I64
 from trivium.compiler.kernel.index import variable
 

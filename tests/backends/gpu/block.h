@@ -17,7 +17,7 @@ namespace simulator {
 #endif
 constexpr unsigned kWarp = WARP, kMaxThreads = 1024;
 
-enum class State { kRunnable, kAtExchange, kAtWarpBarrier, kAtBarrier, kDone };
+enum class State { kRunnable, kAtExchange, kAtWarpBarrier, kAtBarrier, kAtPhase, kDone };
 
 // What the threads of a warp do together, once all of them have given their part.
 using Exchange = void (*)(unsigned begin, unsigned end);
@@ -42,6 +42,8 @@ struct Thread {
   uint32_t taken[64];                    // and what it takes from it
   std::deque<std::vector<Copy>> groups;  // copies that have not arrived; the last group is open
   std::vector<Range> unpublished;        // what it has written, and the asynchronous proxy need not see
+  const void *word;                      // for whose phase it waits
+  uint32_t phase;
 };
 
 struct Block {
@@ -69,6 +71,22 @@ double element(int32_t kind, uint64_t word, unsigned place);
 // What happens before and after a block to the memory that the launch grants.
 void begin_block();
 std::string end_block();
+
+// Whether bytes are in that memory; whether what tensor cores see of them is this; whether a thread has written some of
+// them and not published it.
+bool in_window(const void *begin, size_t nbytes);
+bool is_published(const void *begin, const void *expected, size_t nbytes);
+bool has_unpublished(const void *begin, size_t nbytes);
+
+// Tells what the device itself has written to shared memory: tensor cores see it.
+void async_wrote(const void *begin, size_t nbytes);
+
+// Copies of boxes: whether the phase of a word has ended that a thread waits for; lets one of the boxes arrive, and returns
+// whether there was one; what happens before and after a block.
+bool phase_ended(const void *word, uint32_t phase);
+bool arrives_one(uint64_t drawn);
+void begin_bulk();
+std::string end_bulk();
 
 }  // namespace simulator
 

@@ -26,13 +26,15 @@ enum Code { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized =
 
 constexpr size_t kTotal = 1 << 30;
 constexpr int kDevices = 2;
+constexpr size_t kMostParameters = 4096;  // bytes of a launch's arguments
 
 using Work = std::function<void()>;
 
 struct Entry { uint64_t number; Work work; };
 struct Stream { std::deque<Entry> queue; bool captures = false; std::vector<Work> captured; };
 struct Event { Stream *stream = nullptr; uint64_t number = 0; };
-struct Function { simulator::Kernel kernel; int parameters; unsigned most = 48 << 10; };
+struct Function { simulator::Kernel kernel; int parameters, maps; unsigned most = 48 << 10; };
+struct alignas(64) Parameter { char bytes[128]; };
 struct Module { void *handle; std::vector<std::unique_ptr<Function>> functions; };
 struct Pool { size_t used = 0, most = 0, reserved = 0; std::multimap<size_t, char *> spare; std::map<char *, size_t> blocks; };
 struct Graph { std::vector<Work> work; };
@@ -385,8 +387,10 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   auto *own = static_cast<Module *>(module);
   void *enter = dlsym(own->handle, (std::string("enter.") + name).c_str());
   void *count = dlsym(own->handle, (std::string("parameters.") + name).c_str());
+  void *maps = dlsym(own->handle, (std::string("maps.") + name).c_str());
   REQUIRE(enter && count, kNotFound);
-  own->functions.emplace_back(new Function{reinterpret_cast<simulator::Kernel>(enter), *static_cast<int *>(count)});
+  auto kernel = reinterpret_cast<simulator::Kernel>(enter);
+  own->functions.emplace_back(new Function{kernel, *static_cast<int *>(count), maps ? *static_cast<int *>(maps) : 0});
   *function = own->functions.back().get();
   return kSuccess;
 }
@@ -405,12 +409,56 @@ int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned 
   REQUIRE(x && y == 1 && z == 1 && threads && threads <= 1024 && granted <= own->most, kInvalidValue);
   std::vector<uint64_t> values;
   for (int position = 0; position < own->parameters; position++) values.push_back(*static_cast<uint64_t *>(parameters[position]));
+  REQUIRE(own->parameters * sizeof(uint64_t) + own->maps * sizeof(Parameter) <= kMostParameters, kInvalidValue);
+  std::vector<Parameter> maps;
+  for (int position = 0; position < own->maps; position++) {
+    maps.push_back(*static_cast<Parameter *>(parameters[own->parameters + position]));
+  }
   return enqueue(stream, [=]() mutable {
     std::vector<void *> given;
     for (uint64_t &value : values) given.push_back(&value);
+    for (Parameter &map : maps) given.push_back(&map);
     if (wrong.empty()) wrong = simulator::launch(own->kernel, given.data(), x, threads, granted, seed++);
   });
 }
+#ifndef FAKE_HIP
+// All that the driver's documentation asks for, and that the array is in the device's memory.
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const uint64_t *extents, const uint64_t *strides,
+                           const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill) {
+  BEGIN(true);
+  constexpr unsigned kSizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+  constexpr unsigned kWidest[] = {0, 32, 64, 128};
+  constexpr int kFloat16 = 6;
+  REQUIRE(attributes[75] >= 9, kInvalidValue);
+  REQUIRE(map && uint64_t(map) % 64 == 0 && type >= 0 && type < 13, kInvalidValue);
+  REQUIRE(interleave == 0 && rank >= 1 && rank <= 5 && uint64_t(address) % 16 == 0, kInvalidValue);
+  REQUIRE(swizzle >= 0 && swizzle <= 3 && promotion >= 0 && promotion <= 3 && fill >= 0 && fill <= 1, kInvalidValue);
+  REQUIRE(!fill || type >= kFloat16, kInvalidValue);
+  unsigned size = kSizes[type];
+  simulator::TensorMap made{simulator::kTensorMap, uint64_t(address), {}, {}, {}, rank, size};
+  uint64_t end = size, least = size;
+  for (unsigned dimension = 0; dimension < rank; dimension++) {
+    uint64_t extent = extents[dimension], distance = dimension ? strides[dimension - 1] : size;
+    REQUIRE(extent >= 1 && extent <= 1ull << 32 && box[dimension] >= 1 && box[dimension] <= 256, kInvalidValue);
+    REQUIRE(steps[dimension] >= 1 && steps[dimension] <= 8, kInvalidValue);
+    if (dimension) {
+      REQUIRE(distance % 16 == 0 && distance < 1ull << 40 && distance >= least, kInvalidValue);
+      REQUIRE(dimension == 1 || distance % strides[dimension - 2] == 0, kInvalidValue);
+      made.strides[dimension - 1] = distance;
+    }
+    least = distance * extent, end += distance * (extent - 1);
+    made.extents[dimension] = extent, made.box[dimension] = box[dimension];
+  }
+  REQUIRE(uint64_t(box[0]) * size % 16 == 0, kInvalidValue);
+  REQUIRE(!swizzle || box[0] * size <= kWidest[swizzle], kInvalidValue);
+  // The simulator knows one form of boxes, without gaps.
+  REQUIRE(swizzle == 3 && !fill && on_device(uint64_t(address), end), kInvalidValue);
+  for (unsigned dimension = 0; dimension < rank; dimension++) REQUIRE(steps[dimension] == 1, kInvalidValue);
+  memset(map, 0, sizeof(Parameter));
+  memcpy(map, &made, sizeof made);
+  return kSuccess;
+}
+#endif
 
 int cuStreamBeginCapture_v2(void *stream, int) {
   BEGIN(true);

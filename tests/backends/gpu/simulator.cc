@@ -99,7 +99,20 @@ void shuffle(unsigned begin, unsigned end) {
   }
 }
 
-// Runs a warp until all of its threads are at a barrier of the block, or done. Returns whether they were able to go on.
+// Lets threads go on whose phases have ended, and returns whether there are any.
+bool wake(unsigned begin, unsigned end) {
+  bool woken = false;
+  for (unsigned thread = begin; thread < end; thread++) {
+    Thread &own = block.threads[thread];
+    if (own.state != State::kAtPhase || !phase_ended(own.word, own.phase)) continue;
+    own.state = State::kRunnable;
+    woken = true;
+  }
+  return woken;
+}
+
+// Runs a warp until all of its threads are at a barrier of the block, wait for copies, or are done. Returns whether they
+// were able to go on.
 bool run_warp(unsigned begin, unsigned end, std::mt19937_64 &random) {
   std::vector<unsigned> order(end - begin);
   std::iota(order.begin(), order.end(), begin);
@@ -110,12 +123,13 @@ bool run_warp(unsigned begin, unsigned end, std::mt19937_64 &random) {
       block.current = thread;
       swapcontext(&block.scheduler, &block.threads[thread].context);
     }
-    if (any(begin, end, State::kRunnable)) continue;
+    if (any(begin, end, State::kRunnable) || wake(begin, end)) continue;
     bool exchanging = all(begin, end, State::kAtExchange);
     if (exchanging) block.threads[begin].exchange(begin, end);
     if (!exchanging && !all(begin, end, State::kAtWarpBarrier)) break;
     release(begin, end);
   }
+  if (any(begin, end, State::kAtPhase)) return true;
   for (unsigned thread = begin; thread < end; thread++) {
     State state = block.threads[thread].state;
     if (state == State::kAtExchange || state == State::kAtWarpBarrier) return false;
@@ -129,6 +143,7 @@ std::string run_block(std::mt19937_64 &random) {
   for (unsigned thread = 0; thread < block.count; thread++) start(thread);
   block.wrong.clear();
   begin_block();
+  begin_bulk();
   for (;;) {
     std::shuffle(order.begin(), order.end(), random);
     for (unsigned warp : order) {
@@ -137,7 +152,14 @@ std::string run_block(std::mt19937_64 &random) {
       }
     }
     if (!block.wrong.empty()) return block.wrong;
-    if (all(0, block.count, State::kDone)) return end_block();
+    if (all(0, block.count, State::kDone)) {
+      std::string wrong = end_bulk();
+      return wrong.empty() ? end_block() : wrong;
+    }
+    if (any(0, block.count, State::kAtPhase)) {
+      if (wake(0, block.count) || arrives_one(random())) continue;
+      return "threads wait for copies that nobody has begun";
+    }
     if (!all(0, block.count, State::kAtBarrier)) return "the threads of a block do not meet at a barrier";
     release(0, block.count);
   }

@@ -11,6 +11,17 @@ namespace simulator {
 
 using Kernel = void (*)(void **parameters);
 
+// The description of an array of which the device copies boxes by itself: what the driver writes, and only kernels read.
+// Extents and the extents of boxes begin with the innermost dimension; distances, in bytes, with the one after it.
+constexpr uint64_t kTensorMap = 0x70616d726f736e74;
+
+struct TensorMap {
+  uint64_t known, address, extents[5], strides[4];
+  uint32_t box[5], rank, size;
+};
+
+static_assert(sizeof(TensorMap) <= 128);
+
 // Runs a kernel whose blocks are granted some bytes of memory. Returns what is wrong with it, such as threads that do not
 // meet where all must.
 std::string launch(Kernel kernel, void **parameters, unsigned blocks, unsigned threads, size_t granted, uint64_t seed);

@@ -24,7 +24,7 @@ from trivium.backends.cpu.target import host
 from trivium.backends.gpu import cuda_library
 from trivium.backends.gpu.assembler import Assembler
 from trivium.backends.gpu.cuda import Cuda
-from trivium.backends.gpu.dialect import Assembling
+from trivium.backends.gpu.dialect import MAP_ATTRIBUTES, Assembling
 from trivium.backends.llvm.shared_object import link
 
 NAME = "libtrivium-fake-cuda.so"
@@ -66,6 +66,12 @@ ASSEMBLY = {
         "sim_multiply",
         lambda match, sums: _product(match, sums),
     ),
+    r"mbarrier\.init\.shared::cta\.b64 \[\$0\], 1": ("sim_start_count", lambda match, sums: 0),
+    r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[\$0\], \$1": ("sim_expect", lambda match, sums: 0),
+    r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes "
+    r"\[\$0\], \[\$1, \{(.*)\}\], \[\$(\d)\]": ("sim_copy_box", lambda match, sums: _box(match)),
+    r"\{ \.reg \.pred done; (again_\$\{:uid\}): mbarrier\.try_wait\.parity\.shared::cta\.b64 done, \[\$0\], \$1; "
+    r"@!done bra \1; \}": ("sim_wait_for_boxes", lambda match, sums: 0),
 }
 """The same for instructions that are written as assembly: a number from the operands in the text, and the number of
 sums, which they change in registers."""
@@ -90,6 +96,7 @@ WORD = """define internal {result} @"word.{name}"({parameters}) {{
 
 ENTER = """
 @"parameters.{name}" = constant i32 {count}
+{maps}
 define void @"enter.{name}"(ptr %table) {{
 {loads}
 {window}
@@ -100,6 +107,9 @@ define void @"enter.{name}"(ptr %table) {{
 LOAD = """  %p{n} = getelementptr ptr, ptr %table, i32 {n}
   %q{n} = load ptr, ptr %p{n}
   %a{n} = load ptr addrspace(1), ptr %q{n}"""
+
+LOAD_MAP = """  %p{n} = getelementptr ptr, ptr %table, i32 {n}
+  %a{n} = load ptr, ptr %p{n}"""
 
 
 def compiler() -> str | None:
@@ -126,7 +136,7 @@ def built(name: str = NAME, driver: str = "fake_cuda.cc", more: tuple[str, ...] 
         folder.mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as own:
             made = Path(own, name)
-            inputs = [str(here / source) for source in ("simulator.cc", "warpgroup.cc", driver)]
+            inputs = [str(here / source) for source in ("simulator.cc", "warpgroup.cc", "bulk.cc", driver)]
             subprocess.run([compiler() or "g++", *options, *inputs, "-o", str(made)], check=True)
             made.rename(library)
     return library
@@ -201,7 +211,7 @@ GRANTED = '@"granted" = internal addrspace(3) global [232448 x i8] zeroinitializ
 def on_the_host(text: str) -> str:
     """Returns a module of NVIDIA's as one of the host's, with a function that the simulator calls for each kernel."""
     text = re.sub(r"^target .*$", "", text, flags=re.MULTILINE)
-    text = re.sub(r'"nvvm\.\w+"="\d+"', "", text.replace("ptx_kernel ", ""))
+    text = re.sub(r'"nvvm\.\w+"="\d+"', "", text.replace("ptx_kernel ", "").replace(MAP_ATTRIBUTES, ""))
     text, has_window = _with_window(text)
     text = _without_assembly(text)
     text = re.sub(r'^declare (.*?) @"llvm\.nvvm\.([^"]+)"\((.*?)\)[^()\n]*$', _word, text, flags=re.MULTILINE)
@@ -219,8 +229,10 @@ def entered(text: str, has_window: bool = False) -> str:
     # A thread that stores what follows from a load must be the only one: another one may come in between.
     text = re.sub(r"^(  store .*, ptr addrspace\(1\) )", r"  call void @sim_pause()\n\1", text, flags=re.MULTILINE)
     text += "\ndeclare void @sim_pause()\n"
-    kernels = re.findall(r'^define void @"(k\d+_\w*)"\((.*?)\)', text.replace("addrspace(1)", ""), re.MULTILINE)
-    return "\n".join([text, *(_entry(name, parameters.count("ptr"), has_window) for name, parameters in kernels)])
+    listed = text.replace("ptr addrspace(1)", "pointer")
+    kernels = re.findall(r'^define void @"(k\d+_\w*)"\((.*?)\)', listed, re.MULTILINE)
+    counts = ((name, parameters.count("pointer"), parameters.count("ptr")) for name, parameters in kernels)
+    return "\n".join([text, *(_entry(*found, has_window) for found in counts)])
 
 
 def _with_window(text: str) -> tuple[str, bool]:
@@ -250,7 +262,7 @@ def _without_assembly(text: str) -> str:
         name = made.setdefault((result, assembly, types), f"assembly.{len(made)}")
         return f'call {result} @"word.{name}"({operands})'
 
-    pattern = r'call (\S.*?) asm sideeffect "(.*?);", "(.*?)"\s*\((.*?)\)(?: convergent)?'
+    pattern = r'call (\S.*?) asm sideeffect "(.*?);?", "(.*?)"\s*\(((?:[^()]|\([^()]*\))*)\)(?: convergent)?'
     text = re.sub(pattern, call, text)
     defined = []
     for (result, assembly, types), name in made.items():
@@ -274,6 +286,14 @@ def _product(match: re.Match[str], sums: int) -> int:
     assert places == [str(sums), str(sums + 1)]
     transposed = [int(one) << number for number, one in enumerate(across.groups())]
     return int(columns) | kind << 12 | sum(transposed) << 16
+
+
+def _box(match: re.Match[str]) -> int:
+    """Returns the number of dimensions of a box."""
+    rank, places, count = match.groups()
+    assert places == ", ".join(f"${number}" for number in range(2, 2 + int(rank)))
+    assert int(count) == 2 + int(rank)
+    return int(rank)
 
 
 def _word(declared: re.Match[str]) -> str:
@@ -300,8 +320,10 @@ def _defined(result: str, name: str, types: Sequence[str], function: str, kind: 
     )
 
 
-def _entry(name: str, count: int, has_window: bool) -> str:
-    loads = "\n".join(LOAD.format(n=n) for n in range(count))
-    arguments = ", ".join(f"ptr addrspace(1) %a{n}" for n in range(count))
+def _entry(name: str, count: int, maps: int, has_window: bool) -> str:
+    kinds = [*["ptr addrspace(1)"] * count, *["ptr"] * maps]
+    loads = "\n".join((LOAD if n < count else LOAD_MAP).format(n=n) for n in range(count + maps))
+    arguments = ", ".join(f"{kind} %a{n}" for n, kind in enumerate(kinds))
     window = '  call void @sim_window(ptr addrspace(3) @"granted")' if has_window else ""
-    return ENTER.format(name=name, count=count, loads=loads, arguments=arguments, window=window)
+    told = f'@"maps.{name}" = constant i32 {maps}' if maps else ""
+    return ENTER.format(name=name, count=count, maps=told, loads=loads, arguments=arguments, window=window)

@@ -133,13 +133,13 @@ def test_a_failed_launch_says_where_it_comes_from(simulated_device: Cuda) -> Non
 def test_the_drivers_compiler_says_what_is_wrong(simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulated_device, "_assembler", None)
     with pytest.raises(ExecutionError, match=r"loading code for sm_80: cuModuleLoadDataEx .*: line 1: this is no pro"):
-        simulated_device.load(b".version 8.0", {"k0": 0})
+        simulated_device.load(b".version 8.0", {"k0": 0}, {})
 
 
 def test_code_without_the_kernel(simulated_device: Cuda, artifact: Artifact) -> None:
     _, binary = plans.from_bytes(artifact.code)
     with pytest.raises(ExecutionError, match="loading code for sm_80: cuModuleGetFunction returned"):
-        simulated_device.load(binary, {"k7": 0})
+        simulated_device.load(binary, {"k7": 0}, {})
 
 
 # Failures

@@ -108,7 +108,7 @@ def test_the_device_that_was_chosen_before_is_chosen_again(simulated_waves: Hip)
 def test_code_that_is_none(simulated_waves: Hip) -> None:
     text = "HIP failed, loading code for gfx90a: hipModuleLoadData returned hipErrorInvalidImage"
     with pytest.raises(ExecutionError, match=text):
-        simulated_waves.load(b"no program", {"k0": 0})
+        simulated_waves.load(b"no program", {"k0": 0}, {})
 
 
 @pytest.fixture(scope="module")

@@ -69,4 +69,4 @@ def test_errors_say_what_was_asked_for(device: GpuClient) -> None:
     with pytest.raises(ExecutionError, match=r"OpenCL failed, allocating \d+ bytes of \d+: "):
         device.driver.allocate(1 << 60)
     with pytest.raises(ExecutionError, match="OpenCL failed, building the program"):
-        device.driver.load(b"\x03\x02\x23\x07 this is no program", {"k0": 0})
+        device.driver.load(b"\x03\x02\x23\x07 this is no program", {"k0": 0}, {})

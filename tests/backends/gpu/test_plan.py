@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 
 from trivium.backends.gpu import plan as plans
-from trivium.backends.gpu.plan import Call, Copy, Launched, Switch, While, Work, from_bytes, plan_of, to_bytes, walk
+from trivium.backends.gpu.plan import (
+    Call,
+    Copy,
+    Launched,
+    Switch,
+    TensorMap,
+    While,
+    Work,
+    from_bytes,
+    plan_of,
+    to_bytes,
+    walk,
+)
 from trivium.compiler.collectives import AllGather
 from trivium.compiler.kernel import KernelBuilder
 from trivium.compiler.program import (
@@ -51,7 +63,9 @@ def program() -> tuple[Program, Launch]:
 
 def test_a_plan_survives_being_written() -> None:
     whole, launch = program()
-    plan = plan_of(whole, {launch: Work((Launched("k0", 2, 64),), launch.arguments)}, 128, 256)
+    maps = (TensorMap(1, 16, "bf16", (64, 20), (128,), (64, 32)),)
+    plan = plan_of(whole, {launch: Work((Launched("k0", 2, 64, 0, maps),), launch.arguments)}, 128, 256)
+    assert next(step for step in walk(plan.steps) if isinstance(step, plans.Launch)).maps == maps
     assert from_bytes(to_bytes(plan, b"binary")) == (plan, b"binary")
 
 

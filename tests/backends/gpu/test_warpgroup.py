@@ -1,4 +1,5 @@
-"""Contractions by the matrix instructions of Hopper, on the simulator, which decodes their descriptions of matrices as
+"""Contractions by the matrix instructions of Hopper whose factors the threads copy (`test_bulk.py` has those that the
+device copies by itself), on the simulator, which decodes their descriptions of matrices as
 the PTX ISA has them, and lets them read and write as late, and as early, as they may: shapes that no tile divides,
 layouts, types, convolutions, shared launches; and no barrier, wait or fence may be missing."""
 
@@ -36,17 +37,20 @@ pytestmark = pytest.mark.skipif(simulator.compiler() is None, reason="no compile
 
 ROUNDED = CompileOptions(tf32=True)
 
+FACTS = replace(nvptx.target("sm_90a"), bulk_copies=False)
+
 SHAPES = [(128, 128, 64), (65, 33, 17), (100, 200, 136), (31, 129, 72)]
 
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuClient]:
-    """A simulated GPU of compute capability 9.0, of which nothing is left at the end."""
+    """A simulated GPU of compute capability 9.0 that copies no boxes, of which nothing is left at the end."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     fake = simulator.fake()
     fake.fake_reset(0, 0)
     fake.fake_capability(9, 0)
     with simulator.opened() as opened:
+        opened.target = replace(opened.target, bulk_copies=False)
         yield GpuClient(opened, 0)
         gc.collect()
     assert fake.fake_live() == 0
@@ -277,7 +281,7 @@ def test_products_one_after_the_other(client: GpuClient, tile: int) -> None:
 @needs_ptxas
 def test_kernels_with_memory_that_launches_grant(tile: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    facts = nvptx.target("sm_90a")
+    facts = FACTS
     program = Stages(one_after_the_other(), facts, CompileOptions()).program
     said = assembled(assembly.emit_program(program, Nvptx(), facts).text, tmp_path)
     assert said.count("Used") == 2
@@ -308,7 +312,7 @@ def test_registers(
     """Of 65536 registers, each thread of two blocks of 256 has 128; of 227 KiB of shared memory, a block has half. What
     is copied element by element takes more registers."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    facts = replace(nvptx.target("sm_90a"), tf32=True)
+    facts = replace(FACTS, tf32=True)
     size = (1024, 1023 if depth % 2 else 1024, depth)
     module = of_integers(*size, layout, "i8", "i32") if dtype == "i8" else product(*size, layout, dtype)
     program = Stages(module, facts, CompileOptions()).program

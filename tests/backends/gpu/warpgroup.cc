@@ -190,6 +190,29 @@ void end_products(unsigned begin, unsigned end) {
 
 }  // namespace
 
+bool in_window(const void *begin, size_t nbytes) {
+  auto offset = static_cast<size_t>(static_cast<const char *>(begin) - block.window);
+  return block.window && offset < block.granted && offset + nbytes <= block.granted;
+}
+
+bool is_published(const void *begin, const void *expected, size_t nbytes) {
+  return in_window(begin, nbytes) && !memcmp(view.data() + (static_cast<const char *>(begin) - block.window), expected, nbytes);
+}
+
+bool has_unpublished(const void *begin, size_t nbytes) {
+  auto offset = static_cast<size_t>(static_cast<const char *>(begin) - block.window);
+  for (unsigned thread = 0; thread < block.count; thread++) {
+    for (const Range &range : block.threads[thread].unpublished) {
+      if (range.begin < offset + nbytes && offset < range.begin + range.nbytes) return true;
+    }
+  }
+  return false;
+}
+
+void async_wrote(const void *begin, size_t nbytes) {
+  memcpy(view.data() + (static_cast<const char *>(begin) - block.window), begin, nbytes);
+}
+
 void begin_block() {
   block.window = nullptr;
   for (Warp &warp : warps) warp = {{}, {{}}, false};

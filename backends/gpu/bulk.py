@@ -1,0 +1,112 @@
+"""Products whose operands the device itself copies to shared memory, in boxes: one thread says which, and all of them
+wait until the bytes have arrived. If only one operand can be copied so, the threads copy the other one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import llvmlite.ir as ll
+
+from trivium.backends.gpu.contracted import Depth, Indices
+from trivium.backends.gpu.tensor import TensorOperand
+from trivium.backends.gpu.tensor_maps import WIDE_LINE, Dimension, View
+from trivium.backends.gpu.tiles import STAGES
+from trivium.backends.gpu.warpgroup import WarpgroupContraction
+from trivium.backends.llvm.code import I32
+from trivium.compiler.kernel.contraction import Access
+from trivium.compiler.kernel.structure import Block
+
+COUNT = 8
+"""The bytes of a word in which those that have arrived are counted."""
+
+
+class BulkContraction(WarpgroupContraction):
+    """Emits one block's tile, for one thread. `views`: the operands that are copied in boxes, by the roles of their
+    loops, each with the description that the launch gives of it."""
+
+    extra = STAGES * COUNT
+
+    def __init__(self, *operands: Any, views: Mapping[str, tuple[View, ll.Value]], **facts: Any) -> None:
+        super().__init__(*operands, **facts)
+        self._views = views
+
+    def operand(
+        self,
+        access: Access,
+        prologue: Block | None,
+        role: str,
+        first: ll.Value,
+        base: int,
+        across: bool | None = None,
+    ) -> TensorOperand:
+        if role not in self._views:
+            return super().operand(access, prologue, role, first, base, across)
+        view, _ = self._views[role]
+        return replace(super().operand(access, prologue, role, first, base, view.across), whole=True)
+
+    def multiplied(self, lhs: TensorOperand, rhs: TensorOperand, batch: Indices, depth: Depth) -> list[ll.Value]:
+        with self.builder.if_then(self._is_first()):
+            for stage in range(STAGES):
+                self.dialect.start_count(self.code, self._count(I32(stage)))
+            self.dialect.publish(self.code)
+        self.dialect.barrier(self.code)
+        return super().multiplied(lhs, rhs, batch, depth)
+
+    def _is_first(self) -> ll.Value:
+        return self.builder.icmp_unsigned("==", self.thread, I32(0))
+
+    def _count(self, stage: ll.Value) -> ll.Value:
+        """Returns where the bytes of a stage are counted: behind the pieces."""
+        begin = self.stages * self.sides * self.piece
+        return self._shared(self.plus(self.builder.mul(stage, I32(COUNT)), begin))
+
+    def _parted(self, operands: Sequence[TensorOperand]) -> tuple[list[TensorOperand], list[TensorOperand]]:
+        """Returns the operands that are copied in boxes, and the others."""
+        boxes = [operand for operand in operands if operand.role in self._views]
+        return boxes, [operand for operand in operands if operand.role not in self._views]
+
+    def fetch(
+        self, operands: Sequence[TensorOperand], exists: ll.Value, piece: ll.Value, stage: ll.Value, batch: Indices
+    ) -> None:
+        boxes, others = self._parted(operands)
+        with self.builder.if_then(self.builder.and_(exists, self._is_first())):
+            self.dialect.expect(self.code, self._count(stage), len(boxes) * self.piece)
+            for operand in boxes:
+                self._copy_boxes(operand, piece, stage, batch)
+        if others:
+            super().fetch(others, exists, piece, stage, batch)
+
+    def _copy_boxes(self, operand: TensorOperand, piece: ll.Value, stage: ll.Value, batch: Indices) -> None:
+        """Begins to copy a piece: lines that are longer than those of a box are several boxes, one behind another."""
+        view, array = self._views[operand.role]
+        nbytes = WIDE_LINE * self.lines(operand)
+        begin = self.plus(self.builder.mul(stage, I32(self.sides * self.piece)), operand.base)
+        for number in range(self.piece // nbytes):
+            own = self.plus(operand.first, number * WIDE_LINE // self.size)
+            starts = {"k": piece, operand.role: own}
+            place = [starts.get(one.role) or self._index(one, batch) for one in view.dimensions]
+            target = self._shared(self.plus(begin, number * nbytes))
+            self.dialect.copy_box(self.code, target, array, place, self._count(stage))
+
+    def _index(self, dimension: Dimension, batch: Indices) -> ll.Value:
+        """Returns a batch's index along a dimension."""
+        found: ll.Value = I32(0)
+        for loop in dimension.loops:
+            found = self.plus(self.builder.mul(found, I32(loop.extent)), self.builder.trunc(batch[loop], I32))
+        return found
+
+    def arrive(self, operands: Sequence[TensorOperand], done: ll.Value, stage: ll.Value) -> None:
+        _, others = self._parted(operands)
+        # Each phase of a word is one use of its stage.
+        phase = self.code.both(self.builder.udiv(done, I32(self.depth * STAGES)), 1)
+        self.dialect.wait_for_boxes(self.code, self._count(stage), phase)
+        if others:
+            super().arrive(others, done, stage)
+
+    def settle(self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value) -> None:
+        # What the device itself has copied, matrix instructions see.
+        _, others = self._parted((lhs, rhs))
+        if others or self.instruction.operands == "tf32":
+            super().settle(lhs, rhs, stage)

@@ -1,0 +1,47 @@
+"""Descriptions of arrays that NVIDIA's driver writes for kernels, which copy boxes of these by the device itself. They
+contain addresses; so they are written again when an array is somewhere else."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+from trivium.backends.gpu.cuda_library import library
+from trivium.backends.gpu.plan import TensorMap
+
+NBYTES, ALIGNMENT = 128, 64
+"""The size of a description, and the alignment that the driver asks for."""
+
+TYPES = {"i8": 0, "ui8": 0, "f16": 6, "f32": 7, "bf16": 9}
+"""CUtensorMapDataType: integers of 8 bits are only copied, and have no sign."""
+
+_PLAIN, _PERMUTED, _BY_256, _ZEROS = 0, 3, 3, 0
+"""No interleaving; lines of 128 bytes are permuted; the cache reads 256 bytes; what is beyond the end is zero."""
+
+
+class CudaMaps:
+    """The descriptions that one kernel is given. They stay where they are."""
+
+    def __init__(self, maps: Sequence[TensorMap]):
+        self._maps = maps
+        self._memory = (ctypes.c_char * (NBYTES * len(maps) + ALIGNMENT))()
+        begin = -(-ctypes.addressof(self._memory) // ALIGNMENT) * ALIGNMENT
+        self.places = tuple(begin + NBYTES * number for number in range(len(maps)))
+        self._written: list[int | None] = [None] * len(maps)
+
+    def write(self, addresses: Sequence[int]) -> None:
+        """Writes what has changed, for the addresses of a launch's arguments."""
+        for number, one in enumerate(self._maps):
+            address = addresses[one.argument] + one.offset
+            if self._written[number] != address:
+                self._written[number] = None
+                _encode(self.places[number], one, address)
+                self._written[number] = address
+
+
+def _encode(place: int, one: TensorMap, address: int) -> None:
+    rank = len(one.extents)
+    extents, strides = (ctypes.c_uint64 * rank)(*one.extents), (ctypes.c_uint64 * (rank - 1))(*one.strides)
+    box, steps = (ctypes.c_uint32 * rank)(*one.box), (ctypes.c_uint32 * rank)(*[1] * rank)
+    how = _PLAIN, _PERMUTED, _BY_256, _ZEROS
+    library().cuTensorMapEncodeTiled(place, TYPES[one.dtype], rank, address, extents, strides, box, steps, *how)

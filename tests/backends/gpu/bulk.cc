@@ -1,0 +1,158 @@
+// Copies of boxes of arrays that the device makes by itself, and the words in shared memory in which arrived bytes are
+// counted. A box arrives as late as it may: when no thread can go on without one. What is in its place is garbage from the
+// moment on when the copy begins, since it may also arrive at once.
+#include <algorithm>
+#include <cstring>
+
+#include "block.h"
+
+namespace simulator {
+namespace {
+
+constexpr uint64_t kCounting = 0x6d62617272696572;  // what a word holds that counts
+constexpr unsigned kLine = 128, kChunk = 16;
+
+struct Count {
+  char *word;
+  int64_t arrivals, bytes;  // which the phase still expects
+  uint64_t phases;          // that have ended
+};
+
+struct Boxed {
+  const TensorMap *array;
+  char *target;
+  int64_t place[5];
+  char *word;
+};
+
+std::vector<Count> counts;
+std::vector<Boxed> underway;
+
+void fail(const char *what) {
+  if (block.wrong.empty()) block.wrong = what;
+}
+
+Count *count_at(const void *word) {
+  auto found = std::find_if(counts.begin(), counts.end(), [&](const Count &one) { return one.word == word; });
+  if (found == counts.end()) fail("a thread waits or counts where no word counts");
+  return found == counts.end() ? nullptr : &*found;
+}
+
+void end_phase(Count &count) {
+  if (count.arrivals || count.bytes) return;
+  count.phases++;
+  count.arrivals = 1;
+}
+
+// Where a byte of a box is: the lines follow one another, and the number of a line is added to those of its 16 bytes.
+char *permuted(char *target, size_t offset) {
+  auto address = reinterpret_cast<uint64_t>(target) + offset;
+  return reinterpret_cast<char *>(address ^ (address / kLine % 8 * kChunk));
+}
+
+size_t lines(const TensorMap &array) {
+  size_t found = 1;
+  for (unsigned dimension = 1; dimension < array.rank; dimension++) found *= array.box[dimension];
+  return found;
+}
+
+// Where the element of a box is that has the number `offset`; null beyond the ends of the array.
+const char *source(const Boxed &copy, size_t number) {
+  const TensorMap &array = *copy.array;
+  const char *found = reinterpret_cast<const char *>(array.address);
+  for (unsigned dimension = 0; dimension < array.rank; dimension++) {
+    int64_t place = copy.place[dimension] + static_cast<int64_t>(number % array.box[dimension]);
+    number /= array.box[dimension];
+    if (place < 0 || place >= static_cast<int64_t>(array.extents[dimension])) return nullptr;
+    found += place * static_cast<int64_t>(dimension ? array.strides[dimension - 1] : array.size);
+  }
+  return found;
+}
+
+template <class Write> void each_element(const Boxed &copy, Write write) {
+  const TensorMap &array = *copy.array;
+  size_t count = lines(array) * array.box[0];
+  for (size_t number = 0; number < count; number++) write(number, permuted(copy.target, number * array.size));
+}
+
+}  // namespace
+
+bool phase_ended(const void *word, uint32_t phase) {
+  Count *count = count_at(word);
+  return !count || (count->phases & 1) != phase;
+}
+
+bool arrives_one(uint64_t drawn) {
+  if (underway.empty()) return false;
+  auto chosen = underway.begin() + static_cast<int64_t>(drawn % underway.size());
+  Boxed copy = *chosen;
+  underway.erase(chosen);
+  unsigned size = copy.array->size;
+  each_element(copy, [&](size_t number, char *target) {
+    if (const char *from = source(copy, number)) memcpy(target, from, size);
+    else memset(target, 0, size);
+    async_wrote(target, size);
+  });
+  Count *count = count_at(copy.word);
+  if (!count) return true;
+  count->bytes -= static_cast<int64_t>(lines(*copy.array) * copy.array->box[0] * size);
+  // A phase that expects nothing yet may have received bytes, but never more than its thread then says.
+  if (count->bytes < 0 && !count->arrivals) fail("more bytes arrive than a phase expects");
+  end_phase(*count);
+  return true;
+}
+
+void begin_bulk() { counts.clear(), underway.clear(); }
+
+std::string end_bulk() { return underway.empty() ? "" : "a block ends before its copies have arrived"; }
+
+}  // namespace simulator
+
+using simulator::block;
+
+extern "C" {
+void sim_start_count(int32_t, const uint64_t *given, uint32_t *) {
+  auto *word = reinterpret_cast<char *>(given[0]);
+  if (given[0] % 8) simulator::fail("a word that counts is not aligned");
+  simulator::counts.push_back({word, 1, 0, 0});
+  memcpy(word, &simulator::kCounting, 8);
+  sim_wrote(word, 8);
+}
+void sim_expect(int32_t, const uint64_t *given, uint32_t *) {
+  simulator::Count *count = simulator::count_at(reinterpret_cast<char *>(given[0]));
+  if (!count) return;
+  if (!count->arrivals) return simulator::fail("two threads say what a phase expects");
+  count->arrivals--;
+  count->bytes += static_cast<uint32_t>(given[1]);
+  simulator::end_phase(*count);
+}
+// `rank`: the number of dimensions that the instruction names.
+void sim_copy_box(int32_t rank, const uint64_t *given, uint32_t *) {
+  const auto *array = reinterpret_cast<const simulator::TensorMap *>(given[1]);
+  if (array->known != simulator::kTensorMap || given[1] % 64) return simulator::fail("an array is not described");
+  if (array->rank != static_cast<unsigned>(rank)) return simulator::fail("an array has another number of dimensions");
+  simulator::Boxed copy{array, reinterpret_cast<char *>(given[0]), {}, reinterpret_cast<char *>(given[2 + rank])};
+  for (int32_t dimension = 0; dimension < rank; dimension++) {
+    copy.place[dimension] = static_cast<int32_t>(given[2 + dimension]);
+  }
+  size_t nbytes = simulator::lines(*array) * array->box[0] * array->size;
+  // The permutation begins anew at each square of 8 lines.
+  if (given[0] % (8 * simulator::kLine)) return simulator::fail("a box does not begin with a square");
+  if (!simulator::in_window(copy.target, nbytes)) return simulator::fail("a box is not in the memory that the launch grants");
+  if (!simulator::count_at(copy.word)) return;
+  if (!simulator::is_published(copy.word, &simulator::kCounting, 8)) {
+    return simulator::fail("a word counts before it is published");
+  }
+  if (simulator::has_unpublished(copy.target, nbytes)) return simulator::fail("a box is copied over what is not published");
+  simulator::each_element(copy, [&](size_t, char *target) {
+    memset(target, 0x5f, array->size);
+    sim_writes(target, array->size);
+  });
+  simulator::underway.push_back(copy);
+}
+void sim_wait_for_boxes(int32_t, const uint64_t *given, uint32_t *) {
+  auto &own = block.threads[block.current];
+  own.word = reinterpret_cast<void *>(given[0]), own.phase = static_cast<uint32_t>(given[1]);
+  while (!simulator::phase_ended(own.word, own.phase)) simulator::wait(simulator::State::kAtPhase);
+}
+}
