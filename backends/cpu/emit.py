@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import shared_sort, threads
+from trivium.backends.cpu import prefetching, shared_sort, threads
 from trivium.backends.cpu.schedule import sort_cost
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.llvm.code import POINTER, Code
@@ -15,7 +15,7 @@ from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.contraction_nest import sum_of
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Loop
-from trivium.compiler.schedule import Schedule, Unit
+from trivium.compiler.schedule import LoopSchedule, Schedule, Unit
 
 
 def emit_kernel(
@@ -52,6 +52,10 @@ class CpuEmitter(Emitter):
             threads.emit_split(self, loop)
         else:
             super().loop(loop)
+
+    def before(self, loop: Loop, schedule: LoopSchedule) -> None:
+        """Requests memory that a later iteration needs."""
+        prefetching.emit(self, loop, schedule)
 
     def sort_keys(self, bits: int, keys: ll.Value, spare: ll.Value, count: int) -> None:
         """Emits a sort, which threads share if there is enough to do."""

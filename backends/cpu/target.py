@@ -89,6 +89,8 @@ class CpuTarget(LlvmTarget):
     # About 18 us: waking a sleeping thread takes 5 to 20.
     wake_cost: float = 60_000.0
     piece_cost: float = 5_000.0
+    # About a core's own caches: in larger arrays, rows at computed places are requested before they are used.
+    prefetch_bytes: int = 1 << 20
     # Two units, one cycle each.
     multiply_adds: int = 2
     # One store, one load, and the loop around them.

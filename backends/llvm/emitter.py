@@ -37,7 +37,7 @@ from trivium.compiler.kernel.structure import (
     Update,
     While,
 )
-from trivium.compiler.schedule import Schedule
+from trivium.compiler.schedule import LoopSchedule, Schedule
 
 INTERLEAVED = (2, 4, 8)
 """The numbers of vectors that are interleaved in registers rather than stored element by element."""
@@ -220,6 +220,10 @@ class Emitter:
     def loop(self, loop: Loop) -> None:
         """Emits a loop according to its schedule, inside one thread."""
         kernel_loops.emit_loop(self, loop)
+
+    def before(self, loop: Loop, schedule: LoopSchedule) -> None:
+        """Emits what precedes a parallel loop's body, for each iteration of the dimensions that are not in lanes:
+        nothing, on most devices."""
 
     def _apply(self, instruction: Apply, operands: list[ll.Value]) -> ll.Value:
         """Emits an operation, without the guards of a division if the divisor is a literal, and without operands of a

@@ -139,6 +139,7 @@ def run_body(
 ) -> None:
     """Emits the body of a parallel loop, once, or over [begin, end) of its vector dimension; the other indices are
     already bound."""
+    emitter.before(loop, schedule)
     if schedule.vector is None:
         emitter.block(loop.body)
         return

@@ -38,6 +38,9 @@ LITTLE_SCRATCH = 64
 SPLITTING = {"split_cost": 60.0, "wake_cost": 60.0, "piece_cost": 2.0}
 """Work is split among threads, however small it is."""
 
+SMALL_CACHES = {"prefetch_bytes": 0}
+"""Rows at computed places are requested before they are used, however small their arrays are."""
+
 SMALL_TILES = TileSizes(largest=80, tile=64, rows=2)
 """On two threads, everything that can be computed in tiles is, with tiles of a few elements."""
 
@@ -80,7 +83,7 @@ class Configuration:
             facts["fusion"] = dataclasses.replace(own.fusion, scratch_bytes=LITTLE_SCRATCH)
         facts["tiles"] = SMALL_TILES if self.threads > 1 else None
         kind = CpuTarget if self.vector_bytes <= own.vector_bytes else Legalized
-        return kind(**(facts | {"threads": self.threads} | SPLITTING))
+        return kind(**(facts | {"threads": self.threads} | SPLITTING | SMALL_CACHES))
 
 
 CONFIGURATIONS = tuple(Configuration(width, threads) for width in (32, 64) for threads in (1, 2))

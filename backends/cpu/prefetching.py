@@ -1,0 +1,154 @@
+"""Requests of memory ahead of its use. The rows of a gather or a scatter are at places that the processor cannot
+foresee, and while it waits for one, it does not look far enough ahead to begin with the next ones. So a loop over such
+rows computes the place of a later one, and requests it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import llvmlite.ir as ll
+
+from trivium.backends.cpu.target import CACHE_LINE, CpuTarget
+from trivium.backends.llvm.code import I8, I32, I64
+from trivium.backends.llvm.emitter import Emitter
+from trivium.backends.llvm.narrow import memory_type
+from trivium.compiler.kernel.affine import accesses
+from trivium.compiler.kernel.dtypes import storage_bytes
+from trivium.compiler.kernel.index import Index
+from trivium.compiler.kernel.structure import (
+    Apply,
+    Block,
+    Buffer,
+    Constant,
+    Instruction,
+    Load,
+    Loop,
+    MemoryAccess,
+    Position,
+    Register,
+    symbols,
+)
+from trivium.compiler.schedule import LoopSchedule
+
+AHEAD = 8
+"""The number of iterations between a request and its use."""
+REQUESTED = 8192
+"""The most bytes that are requested and not yet used: a quarter of the first-level cache. In a row that is longer than
+half of it, the processor itself notices, from its beginning, that it is read in order."""
+LONGEST = 12
+"""The most instructions that compute the place of a row."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Neighbours in `buffer` from `place` on, which depends on a number that the loop reads."""
+
+    buffer: Buffer
+    place: Index
+    nbytes: int
+
+
+def emit(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
+    """Requests the rows of a later iteration of the innermost dimension that is not in lanes; those of the last one if
+    there is none so late, so that nothing is read which the loop does not read anyway."""
+    outer = [d for d, extent in enumerate(schedule.extents) if d != schedule.vector and extent != 1]
+    extent = schedule.extents[outer[-1]] if outer else 1
+    if schedule.turned is not None or not isinstance(extent, int) or extent == 1:
+        return
+    index = loop.indices[outer[-1]]
+    target = emitter.code.target
+    assert isinstance(target, CpuTarget), "a processor"
+    search = _Search(emitter, loop, index)
+    rows = search.rows(target.prefetch_bytes)
+    ahead = min(AHEAD, REQUESTED // max(1, sum(row.nbytes for row in rows)))
+    if not rows or ahead < 2:
+        return
+    builder, later = emitter.builder, emitter.code.iadd(emitter.values[index], ahead)
+    later = builder.select(builder.icmp_signed("<", later, I64(extent)), later, I64(extent - 1))
+    with emitter.scope():
+        emitter.values = {**search.known, index: later}
+        for instruction in search.chain:
+            emitter.instruction(instruction)
+        for row in rows:
+            _request(emitter, row)
+
+
+def _request(emitter: Emitter, row: Row) -> None:
+    builder, place = emitter.builder, emitter.number(row.place)
+    first = builder.gep(emitter.buffers[row.buffer], [place], source_etype=memory_type(row.buffer.dtype))
+    for offset in range(0, row.nbytes, CACHE_LINE):
+        line = builder.gep(first, [I64(offset)], source_etype=I8)
+        # Whether to write, into which caches (all), and that it is data.
+        operands = I32(int(row.buffer.mode != "in")), I32(3), I32(1)
+        emitter.code.call("llvm.prefetch.p0", ll.VoidType(), line, *operands)
+
+
+class _Search:
+    """Finds the rows that an iteration of `loop` uses whose place follows from a number that is read at `index`.
+    `chain` are the instructions that compute the places, `known` the values that do not depend on `index`."""
+
+    def __init__(self, emitter: Emitter, loop: Loop, index: Register) -> None:
+        self.analysis, self.loop, self.index = emitter.analysis, loop, index
+        depends = self.analysis.depends
+        self.known = {value: number for value, number in emitter.values.items() if index not in depends(value)}
+        certain = list(_certain(loop.body))
+        self.inner: dict[Register, int | Register] = {}
+        for each in (loop, *(i for i in certain if isinstance(i, Loop))):
+            pairs = zip(each.indices, emitter.schedule.loops[each].extents, strict=True)
+            self.inner |= {i: extent for i, extent in pairs if i is not index and i not in self.known}
+        self.made = {result: i for i in certain for result in i.results}
+        self.chain: dict[Instruction, None] = {}
+
+    def rows(self, least: int) -> list[Row]:
+        """Returns the rows in arrays of more than `least` bytes; not in scratch memory, of which a later iteration may
+        have its own."""
+        used = (access for access in accesses(self.loop.body) if access.buffer.mode != "scratch")
+        found = (self._row(access) for access in used if access.buffer.nbytes > least)
+        return list(dict.fromkeys(row for row in found if row is not None))
+
+    def _row(self, access: MemoryAccess) -> Row | None:
+        """Returns the row that an access uses: the elements along an inner index, which are neighbours."""
+        address = self.analysis.address(access.buffer, access.indices)
+        along = {atom: factor for atom, factor in address.terms.items() if atom in self.inner}
+        place = Index({atom: factor for atom, factor in address.terms.items() if atom not in along}, address.offset)
+        if list(along.values()) != [1]:
+            return None
+        (extent,) = (self.inner[atom] for atom in along)  # type: ignore[index]
+        chain = dict[Instruction, None]()
+        if not isinstance(extent, int) or not all(self._follow(s, chain) for s in symbols(place)):
+            return None
+        if len(chain) > LONGEST or not any(isinstance(instruction, Load) for instruction in chain):
+            return None
+        self.chain |= chain
+        return Row(access.buffer, place, extent * storage_bytes(access.buffer.dtype))
+
+    def _follow(self, value: Register, chain: dict[Instruction, None]) -> bool:
+        """Whether a value can be computed, by instructions that are added to `chain`, for any `index` without an effect
+        and without a load whose own place was read: what is read for later iterations could be overwritten before."""
+        if value is self.index or value in self.known:
+            return True
+        instruction = self.made.get(value)
+        match instruction:
+            case Constant():
+                possible = True
+            case Position(place):
+                return all(self._follow(symbol, chain) for symbol in symbols(place))
+            case Apply(_, arguments):
+                possible = all(self._follow(argument, chain) for argument in arguments)
+            case Load(buffer, indices):
+                places = symbols(*indices)
+                possible = buffer.mode == "in" and all(s is self.index or s in self.known for s in places)
+            case _:
+                return False
+        if possible:
+            chain[instruction] = None
+        return possible
+
+
+def _certain(block: Block) -> Iterator[Instruction]:
+    """Yields the instructions of a block, and of the loops in it, that run whenever it runs."""
+    for instruction in block.instructions:
+        yield instruction
+        if isinstance(instruction, Loop) and all(isinstance(e, int) and e > 0 for e in instruction.extents):
+            yield from _certain(instruction.body)
