@@ -116,6 +116,11 @@ def clamped(emit: Emitter, extent: Extent, low: Extent, high: Extent) -> Extent:
     return larger(emit, smaller(emit, extent, high), low)
 
 
+def from_front(emit: Emitter, index: Extent, extent: Extent) -> Extent:
+    """Returns an index that counts from the end, if it is negative, as one that counts from the front."""
+    return index if is_sized(index) else chosen(emit, "LT", index, 0, index + extent, index)
+
+
 def smaller(emit: Emitter, a: Extent, b: Extent) -> Extent:
     return chosen(emit, "LT", a, b, a, b)
 
@@ -286,6 +291,12 @@ class DynamicEmitter(Emitter):
         limits = self.add(ops.Add(starts, self.vector(sizes)))
         strides = self.vector([1] * x.type.rank)
         return self.add(ops.RealDynamicSlice(x, starts, limits, strides, result=x.type.with_shape(known_shape(sizes))))
+
+    def replace(self, x: Value, src: Value, dimension: int, start: Extent) -> Value:
+        """Returns `x` with `src` in the place of as many slices along a dimension, from `start` on."""
+        zero = self.scalar(0, I64)
+        starts = [scalar_of(self, start) if d == dimension else zero for d in range(x.type.rank)]
+        return self.add(ops.DynamicUpdateSlice(x, src, starts))
 
     def pad(
         self,

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.importers.dynamic import Extent, clamped, from_front, scalar_of
 from trivium.importers.emit import in_single, require_computable
+from trivium.importers.pytorch.checking import check_indices
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -101,22 +103,36 @@ def _edges_gathered(ctx: Context, gradient: Value, d: int, low: int, high: int, 
 
 @rule("aten.slice_scatter.default")
 def slice_scatter(
-    ctx: Context, x: Value, src: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    ctx: Context,
+    x: Value,
+    src: Value,
+    dim: int = 0,
+    start: Extent | None = None,
+    end: Extent | None = None,
+    step: int = 1,
 ) -> Value:
     """slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) ->
     Tensor"""
     d = dim % x.type.rank
-    first, last, _ = slice(start, end).indices(x.type.shape[d])
-    return written(ctx, x, ctx.convert(src, x.type.element_type), d, first, max(first, last), step)
+    src, extent = ctx.convert(src, x.type.element_type), ctx.extent(x, d)
+    if isinstance(extent, int) and isinstance(start, int | None) and isinstance(end, int | None):
+        first, last, _ = slice(start, end).indices(extent)
+        return written(ctx, x, src, d, first, max(first, last), step)
+    _require_neighbours(ctx, step)
+    return ctx.replace(x, src, d, clamped(ctx, from_front(ctx, start or 0, extent), 0, extent))
 
 
 @rule("aten.select_scatter.default")
-def select_scatter(ctx: Context, x: Value, src: Value, dim: int, index: int) -> Value:
+def select_scatter(ctx: Context, x: Value, src: Value, dim: int, index: Extent) -> Value:
     """select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"""
     d = dim % x.type.rank
-    index %= x.type.shape[d]
+    extent = ctx.extent(x, d)
+    check_indices(ctx, scalar_of(ctx, index), extent, d, IndexError, wraps=True)
+    first = from_front(ctx, index, extent)
     row = ctx.unsqueeze(ctx.convert(src, x.type.element_type), [d])
-    return written(ctx, x, row, d, index, index + 1)
+    if isinstance(extent, int) and isinstance(first, int):
+        return written(ctx, x, row, d, first, first + 1)
+    return ctx.replace(x, row, d, first)
 
 
 @rule("aten.diagonal_scatter.default")
@@ -138,21 +154,34 @@ def diagonal_scatter(ctx: Context, x: Value, src: Value, offset: int = 0, dim1: 
 
 @rule("aten.slice_backward.default")
 def slice_backward(
-    ctx: Context, grad_output: Value, input_sizes: Sequence[int], dim: int, start: int, end: int, step: int
+    ctx: Context, grad_output: Value, input_sizes: Sequence[Extent], dim: int, start: Extent, end: Extent, step: int
 ) -> Value:
     """slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) ->
     Tensor"""
     d = dim % len(input_sizes)
-    first, _, _ = slice(start, end).indices(input_sizes[d])
-    return _spread_out(ctx, grad_output, d, first, step, input_sizes[d])
+    extent = input_sizes[d]
+    if isinstance(extent, int) and isinstance(start, int) and isinstance(end, int):
+        first, _, _ = slice(start, end).indices(extent)
+        return _spread_out(ctx, grad_output, d, first, step, extent)
+    _require_neighbours(ctx, step)
+    zeros = ctx.full(input_sizes, 0, grad_output.type.element_type)
+    return ctx.replace(zeros, grad_output, d, clamped(ctx, from_front(ctx, start, extent), 0, extent))
 
 
 @rule("aten.select_backward.default")
-def select_backward(ctx: Context, grad_output: Value, input_sizes: Sequence[int], dim: int, index: int) -> Value:
+def select_backward(ctx: Context, grad_output: Value, input_sizes: Sequence[Extent], dim: int, index: Extent) -> Value:
     """select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor"""
     d = dim % len(input_sizes)
-    row = ctx.unsqueeze(grad_output, [d])
-    return _spread_out(ctx, row, d, index % input_sizes[d], 1, input_sizes[d])
+    extent, row = input_sizes[d], ctx.unsqueeze(grad_output, [d])
+    first = from_front(ctx, index, extent)
+    if isinstance(extent, int) and isinstance(first, int):
+        return _spread_out(ctx, row, d, first, 1, extent)
+    return ctx.replace(ctx.full(input_sizes, 0, row.type.element_type), row, d, first)
+
+
+def _require_neighbours(ctx: Context, step: int) -> None:
+    if step != 1:
+        ctx.unsupported("step", step, "1, at a place that follows from elements of tensors")
 
 
 def _spread_out(ctx: Context, x: Value, d: int, first: int, step: int, extent: int, fill: Number = 0) -> Value:

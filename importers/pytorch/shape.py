@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from trivium.importers.dynamic import Extent, chosen, clamped, is_sized, larger, scalar_of, smaller
+from trivium.importers.dynamic import Extent, clamped, from_front, larger, scalar_of, smaller
 from trivium.importers.pytorch.checking import check_indices
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.ir import ops
@@ -168,17 +168,12 @@ def slice_(
     if isinstance(extent, int) and isinstance(start, int | None) and isinstance(end, int | None):
         first, last, _ = slice(start, end).indices(extent)
         return ctx.slice(x, d, first, max(first, last), step)
-    first = clamped(ctx, _from_front(ctx, start or 0, extent), 0, extent)
+    first = clamped(ctx, from_front(ctx, start or 0, extent), 0, extent)
     _bind_place(ctx, x, d, first)
     if ctx.symbols.is_unknown(ctx.meta.shape[d]):
-        limit = extent if end is None else clamped(ctx, _from_front(ctx, end, extent), 0, extent)
+        limit = extent if end is None else clamped(ctx, from_front(ctx, end, extent), 0, extent)
         return ctx.slice(x, d, first, larger(ctx, first, limit), step)
     return ctx.slice(x, d, first, smaller(ctx, first + ctx.shape[d] * step, extent), step)
-
-
-def _from_front(ctx: Context, index: Extent, extent: Extent) -> Extent:
-    """Returns an index that counts from the end, if it is negative, as one that counts from the front."""
-    return index if is_sized(index) else chosen(ctx, "LT", index, 0, index + extent, index)
 
 
 def _bind_place(ctx: Context, x: Value, dimension: int, first: Extent) -> None:
@@ -194,7 +189,7 @@ def select(ctx: Context, x: Value, dim: int, index: Extent) -> Value:
     d = dim % x.type.rank
     extent = ctx.extent(x, d)
     check_indices(ctx, scalar_of(ctx, index), extent, d, IndexError, wraps=True)
-    first = _from_front(ctx, index, extent)
+    first = from_front(ctx, index, extent)
     _bind_place(ctx, x, d, first)
     return ctx.squeeze(ctx.window(x, d, first, 1), [d])
 
@@ -203,7 +198,7 @@ def select(ctx: Context, x: Value, dim: int, index: Extent) -> Value:
 def narrow(ctx: Context, x: Value, dim: int, start: Extent, length: Extent) -> Value:
     """narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)"""
     d = dim % x.type.rank
-    start = _from_front(ctx, start, ctx.extent(x, d))
+    start = from_front(ctx, start, ctx.extent(x, d))
     return ctx.window(x, d, start, length)
 
 

@@ -64,6 +64,33 @@ def test_shapes_that_follow_from_elements(name: str) -> None:
         torch.testing.assert_close(compiled(x), function(x), equal_nan=True)
 
 
+def written(function: Callable[[Tensor, int], None]) -> Callable[[Tensor, Tensor], Tensor]:
+    """Returns a function that writes to a copy."""
+
+    def write(x: Tensor, i: Tensor) -> Tensor:
+        changed = x * 2
+        function(changed, i.item())
+        return changed
+
+    return write
+
+
+def put_row(x: Tensor, i: int) -> None:
+    x[i] = 5
+
+
+def add_to_row(x: Tensor, i: int) -> None:
+    x[i] += x[0]
+
+
+def put_rows(x: Tensor, i: int) -> None:
+    x[i:] = -1
+
+
+def put_between(x: Tensor, i: int) -> None:
+    x[i : i + 2] *= 3
+
+
 PLACED: dict[str, Callable[[Tensor, Tensor], object]] = {
     "row": lambda x, i: x[i.item()] * 2,
     "view of a row": lambda x, i: x[i.item()],
@@ -72,6 +99,11 @@ PLACED: dict[str, Callable[[Tensor, Tensor], object]] = {
     "rows between two": lambda x, i: x[i.item() : i.item() + 2].sum(),
     "view and sum": lambda x, i: (x[i.item() :], x[i.item() :].sum()),
     "parts": lambda x, i: [part + 1 for part in torch.tensor_split(x, torch.stack([i, i + 1]))],
+    "written row": written(put_row),
+    "sum in a row": written(add_to_row),
+    "written column": lambda x, i: torch.select_scatter(x.t(), x[0], 1, i.item()),
+    "written from one on": written(put_rows),
+    "written between two": written(put_between),
     "views of parts": lambda x, i: torch.tensor_split(x[1:], torch.stack([i, i + 1]), 1),
 }
 
@@ -81,7 +113,7 @@ def test_places_that_follow_from_elements(name: str) -> None:
     """Negative ones count from the end; slices take those outside, too."""
     function, x = PLACED[name], torch.randn(5, 3)
     compiled = torch.compile(function, backend="trivium", fullgraph=True, options={"fallback": False})
-    for place in (2, -1, -4, 0) if "row" in name.split() else (2, -1, -4, 0, 7, -9):
+    for place in (2, -1, -4, 0) if {"row", "column"} & {*name.split()} else (2, -1, -4, 0, 7, -9):
         torch.testing.assert_close(compiled(x, torch.tensor(place)), function(x, torch.tensor(place)))
 
 
@@ -131,11 +163,15 @@ def test_views_of_a_result_whose_shape_follows_from_elements_share_its_memory() 
         lambda x: (x[x > 0] ** 2).sum(),
         lambda x: torch.masked_select(x, x > 0).sin().sum(),
         lambda x: (torch.repeat_interleave(x, torch.tensor([2, 0, 1, 3, 1]), dim=0) ** 2).sum(),
+        lambda x: (x[x[:, 0].argmax().item()] ** 2).sum(),
+        lambda x: (x[x[:, 0].argmax().item() :] ** 2).sum(),
+        lambda x: (written(put_row)(x, x[:, 0].argmax()) ** 2).sum(),
+        lambda x: (written(put_rows)(x, x[:, 0].argmax()) ** 2).sum(),
     ],
-    ids=["mask", "masked_select", "repeat_interleave"],
+    ids=["mask", "masked_select", "repeat_interleave", "row", "rows", "written row", "written rows"],
 )
 def test_gradients(function: Callable[[Tensor], Tensor]) -> None:
-    compiled = torch.compile(function, backend="trivium", fullgraph=True)
+    compiled = torch.compile(function, backend="trivium", fullgraph=True, options={"fallback": False})
     for _ in range(2):
         ours = torch.randn(5, 3, requires_grad=True)
         theirs = ours.detach().clone().requires_grad_()
