@@ -39,8 +39,9 @@ def while_loop(ctx: Context, input: list[Operand], *, cond: str, body: str) -> l
     condition, step = (function_graph(node.graph, name) for name in (cond, body))
     changing = [i for i in range(len(input)) if not _is_invariant(step, i)]
     trips, counters = trip_count(condition, step, input)
+    room = _room(ctx) if trips is None else trips
     growth = {i: pushes(step, step.outputs[i]) for i in changing if isinstance(input[i], TensorList)}
-    start = {i: _prepared(input[i], trips, growth.get(i)) for i in changing}
+    start = {i: _prepared(input[i], room, growth.get(i)) for i in changing}
     start = {i: _lengthened(ctx, x, written(step, i, input, counters)) for i, x in start.items()}
     start |= _tried(ctx, body, input, start)
     variables = list(dict.fromkeys([*_written(ctx, step, input), *_written(ctx, condition, input)]))
@@ -64,9 +65,28 @@ def while_loop(ctx: Context, input: list[Operand], *, cond: str, body: str) -> l
     after = loop.unflat(ctx.add(ops.While(inits, cond=test, body=move)))
     results = list(input)
     for i, operand in zip(changing, after, strict=True):
+        if trips is None and room is not None:
+            _require_room(ctx, input[i], operand)
         ended = _ended(operand, counters[i], start[i], trips, growth.get(i))
         results[i] = replace(ended, is_long_enough=False) if isinstance(ended, TensorList) else ended
     return results
+
+
+LEAST_TRIPS = 64
+"""The number of iterations for which lists have room whose lengths follow from data."""
+
+
+def _room(ctx: Context) -> int | None:
+    """Returns for how many iterations a loop's lists have room, where their number is not known: only lists outside of
+    regions have lengths that whoever runs the program can read."""
+    return None if ctx.room is None or ctx.block is not ctx.state.block else max(ctx.room, LEAST_TRIPS)
+
+
+def _require_room(ctx: Context, before: Operand, after: Operand) -> None:
+    """Adds a list to those whose length is compared with their room, if the loop has given it that."""
+    if isinstance(before, TensorList) and before.capacity is None and isinstance(after, TensorList) and after.buffers:
+        assert after.capacity is not None
+        ctx.state.lengths.append((after.count(ctx), after.capacity))
 
 
 def _is_invariant(body: tf.Graph, index: int) -> bool:

@@ -55,12 +55,14 @@ def require_sized(ctx: Context, operands: Iterable[Operand]) -> None:
         raise error
 
 
-def counts_of(ctx: Context, results: Sequence[Counted]) -> Value:
-    """Returns where the rows of each result start, and how many there are, in a row of a matrix."""
+def counts_of(ctx: Context, results: Sequence[Counted], lengths: Sequence[Value]) -> Value:
+    """Returns where the rows of each result start, and how many there are, in a row of a matrix; then zero and the
+    length of each list."""
     zero = ctx.scalar(0, I64)
-    numbers = [zero if x is None else ctx.convert(x, I64) for found in results for x in (found.start, found.count)]
+    pairs = [*((x.start, x.count) for x in results), *((None, x) for x in lengths)]
+    numbers = [zero if x is None else ctx.convert(x, I64) for pair in pairs for x in pair]
     listed = ctx.concatenate([ctx.reshape(x, (1,)) for x in numbers], 0)
-    return ctx.reshape(listed, (len(results), 2))
+    return ctx.reshape(listed, (len(pairs), 2))
 
 
 def followed(node: tf.Operation) -> int | None:

@@ -28,12 +28,14 @@ from trivium.ir.types import I64, TensorType
 class Program:
     """An imported function. The module's arguments are `arguments` (variables), then the inputs; its results are the
     function's outputs, then the new values of `written`. If the extents of some outputs follow from data, `outputs`
-    says what belongs to each, and the last result has where their rows start, and how many there are."""
+    says what belongs to each, and the last result has where their rows start, and how many there are; then the lengths
+    of lists that follow from data, which have room for as many elements as `lists` says."""
 
     module: Module
     arguments: tuple[Variable, ...]
     written: tuple[Variable, ...]
     outputs: tuple[Output, ...] = ()
+    lists: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ def import_graph(
     kept, written, generator = interface.kept, interface.written, interface.generator
     types = [*(x.type for x in kept), *(x for x in inputs if isinstance(x, TensorType))]
     placed: list[Output] = []
+    lists: list[int] = []
 
     def body(builder: Builder, *arguments: Value) -> list[Value]:
         constants = {x: None for x in inputs if isinstance(x, Variable) and x not in kept}
@@ -71,11 +74,12 @@ def import_graph(
         given = iter(arguments[len(kept) :])
         operands = [next(given) if isinstance(x, TensorType) else x for x in inputs]
         emit = Context(builder.block)
-        emit.state = State(values, generator=generator)
+        emit.state = State(values, generator=generator, block=builder.block)
         emit.room = room
         found = convert_graph(emit, graph, operands)[:count]
         state = [emit.value(emit.state.values[x]) for x in written]
-        if not any(isinstance(x, Counted) for x in found):
+        lists.extend(room for _, room in emit.state.lengths)
+        if not lists and not any(isinstance(x, Counted) for x in found):
             return [*(emit.value(x, "output") for x in found), *state]
         return _with_counts(emit, [*found, *state], placed)
 
@@ -85,7 +89,7 @@ def import_graph(
     results = [role("output", name) for name in named] + [role(x.role, x.name) for x in written]
     results = [role("output")] * len(function.returned) if placed else results
     function.attributes["res_attrs"] = tuple(results)
-    return Program(Module.build(functions=[function]), tuple(kept), tuple(written), tuple(placed))
+    return Program(Module.build(functions=[function]), tuple(kept), tuple(written), tuple(placed), tuple(lists))
 
 
 def _with_counts(emit: Context, outputs: Sequence[Operand], placed: list[Output]) -> list[Value]:
@@ -98,7 +102,7 @@ def _with_counts(emit: Context, outputs: Sequence[Operand], placed: list[Output]
         result = results.index(value)
         is_counted = isinstance(output, Counted)
         placed.append(Output(result, output.op, output.dimension, output.expected) if is_counted else Output(result))
-    return [*results, counts_of(emit, counted)]
+    return [*results, counts_of(emit, counted, [length for length, _ in emit.state.lengths])]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import tensorflow as tf
 from trivium.importers.tensorflow.checkpoint import Stored
 from trivium.importers.tensorflow.context import Context, NonTensor, Operand, rule
 from trivium.importers.tensorflow.graph import called_functions, ends_of, function_graph, needed_nodes
-from trivium.ir.core import Value
+from trivium.ir.core import Block, Value
 from trivium.ir.errors import Error
 from trivium.ir.types import TensorType
 
@@ -45,11 +45,14 @@ class Variable(NonTensor):
 @dataclass
 class State:
     """The value of each variable at the cursor (of a stack, a list), and the variables written so far. `generator` is
-    the state of the random generator, in programs that draw."""
+    the state of the random generator, in programs that draw. `block` is the program's outermost one; there, `lengths`
+    has the lists whose length follows from data: their lengths, and how many elements they have room for."""
 
     values: dict[Variable, Operand] = field(default_factory=dict)
     written: dict[Variable, None] = field(default_factory=dict)
     generator: Variable | None = None
+    block: Block | None = None
+    lengths: list[tuple[Value, int]] = field(default_factory=list)
 
     def write(self, variable: Variable, value: Value) -> None:
         if value.type.shape != variable.type.shape:

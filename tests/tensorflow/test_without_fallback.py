@@ -58,6 +58,55 @@ def test_a_loop_of_a_function_with_a_program_for_each_length() -> None:
         np.testing.assert_allclose(around(X, tf.constant(n)), wanted + 1)
 
 
+def test_gradients_of_a_loop_whose_length_follows_from_data() -> None:
+    """The second call needs more room for what the loop keeps for its gradient than a program has at first."""
+
+    def grown(x: Any, least: Any) -> Any:
+        while tf.reduce_sum(tf.abs(x)) < least:
+            x = tf.sin(x) * 0.1 + x * 1.05
+        return x * x
+
+    for least in (50.0, 5000.0, 0.0):
+        assert_same(grown, X, tf.constant(least))
+
+
+def test_loops_that_need_more_room_write_variables_once() -> None:
+    def counted(count: Any, x: Any, n: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for _ in tf.range(n):
+                count.assign_add(1.0)
+                y = tf.sin(y)
+        return tape.gradient(y, x)
+
+    ours, theirs = tf.Variable(0.0), tf.Variable(0.0)
+    compiled = trivium.tensorflow.function(counted, fallback=False)
+    for n in (3, 130, 70):
+        wanted = tf.function(counted)(theirs, X, tf.constant(n))
+        np.testing.assert_allclose(compiled(ours, X, tf.constant(n)), wanted, rtol=1e-5)
+        assert ours.numpy() == theirs.numpy()
+
+
+def test_gradients_of_a_loop_of_unknown_length_in_another_are_left_to_tensorflow() -> None:
+    def triangle(x: Any, n: Any) -> Any:
+        for i in tf.range(n):
+            for _ in tf.range(i):
+                x = tf.sin(x) * 1.1
+        return x
+
+    def gradient(f: Callable[..., Any]) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = f(X, tf.constant(4))
+        return tape.gradient(y, X)
+
+    with pytest.raises(UnsupportedOpError, match="a loop whose trip count is not known"):
+        gradient(trivium.tensorflow.function(triangle, fallback=False))
+    wanted = gradient(tf.function(triangle))
+    np.testing.assert_allclose(gradient(trivium.tensorflow.function(triangle)), wanted, rtol=1e-5)
+
+
 def test_steps_of_sequences_in_a_loop() -> None:
     def recurrent(x: Any, n: Any) -> Any:
         state = x[:, 0]

@@ -255,7 +255,7 @@ class Compiled:
             PADDED,
         )
         types = [result.type for result in executable.signature.results]
-        return Code(executable, types, Rows(self.name, program.outputs))
+        return Code(executable, types, Rows(self.name, program.outputs, program.lists))
 
     def _imported(self, operands: Sequence[Any]) -> Program:
         """Imports the function; without fallback, what cannot be imported for any integers is imported for those that

@@ -1,5 +1,5 @@
 """The rows that exist of a program's results, where their number follows from data: cut out of results with room for
-more."""
+more. Lists inside of a program have room for more elements, too."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ from trivium.ir.errors import Error
 
 @dataclass(frozen=True)
 class Rows:
-    """What belongs to each result of a function, in those of its program; nothing if they are the same."""
+    """What belongs to each result of a function, in those of its program; nothing if they are the same. `lists` says
+    for how many elements those lists have room whose length follows from data."""
 
     name: str
     outputs: Sequence[Output]
+    lists: Sequence[int] = ()
 
     def needed(self, results: Sequence[np.ndarray]) -> int:
-        """Returns how many rows the program needs room for, 0 if it has enough."""
+        """Returns for how many rows and elements the program needs room, 0 if it has enough."""
         counted = self._counted(results)
         for output, _, count in counted:
             if count < 0:
                 raise Error(f"{output.op} in {self.name} has arguments out of range, expected {output.expected}")
         exceeding = [count for x, _, count in counted if count > results[x.result].shape[x.dimension]]
+        lengths = results[-1][len(counted) :, 1].tolist() if self.lists else []
+        exceeding += [length for length, room in zip(lengths, self.lists, strict=True) if length > room]
         return 1 << (max(exceeding) - 1).bit_length() if exceeding else 0
 
     def cut(self, results: list[np.ndarray]) -> list[np.ndarray]:
@@ -43,7 +47,8 @@ class Rows:
         if not self.outputs:
             return []
         counted = [x for x in self.outputs if x.op]
-        return [(x, int(start), int(count)) for x, (start, count) in zip(counted, results[-1], strict=True)]
+        pairs = results[-1][: len(counted)]
+        return [(x, int(start), int(count)) for x, (start, count) in zip(counted, pairs, strict=True)]
 
 
 def _slices(x: np.ndarray, dimension: int, start: int, count: int) -> np.ndarray:
