@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "guard.h"
+#include "python_host.h"
 
 namespace trivium::pjrt {
 namespace {
@@ -80,9 +81,11 @@ ClientOptions ReadClientOptions(const NamedValue* options, size_t count) {
       platform = &option;
     } else if (key == "platform_version") {
       version = Text(option) + ", " + version;
+    } else if (key == "python") {
+      ChoosePython(Text(option));
     } else {
       throw Failure(Error_Code_INVALID_ARGUMENT,
-                    "unknown option '" + std::string(key) + "' of the client, expected num_devices, platform or platform_version");
+                    "unknown option '" + std::string(key) + "' of the client, expected num_devices, platform, platform_version or python");
     }
   }
   if (platform != nullptr) {

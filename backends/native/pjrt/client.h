@@ -20,7 +20,7 @@ struct TopologyDescription {
   std::vector<std::unique_ptr<DeviceDescription>> owned = {};
 };
 
-// Properties of a new client or topology, which a caller states by name.
+// Properties of a new client or topology, which a caller states by name. Option `python` is for the process: see ChoosePython.
 struct ClientOptions {
   int num_devices;
   std::string platform;  // of accelerators; empty for this machine's processors

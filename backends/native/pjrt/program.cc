@@ -7,6 +7,7 @@
 #include "../float_mode.h"
 #include "../interpreter.h"
 #include "../trace.h"
+#include "python_host.h"
 #include "queue.h"
 
 #define TRIVIUM_EXPORT extern "C" __attribute__((visibility("default")))
@@ -16,6 +17,7 @@ namespace {
 
 // Null if Python has not started, or has ended.
 std::atomic<CompileFunction> compile_function{nullptr};
+std::atomic<bool> is_withdrawn{false};  // there was a compiler
 std::atomic<ReleaseFunction> release_function{nullptr};
 std::atomic<SerializeFunction> serialize_function{nullptr};
 std::atomic<TraceFunction> trace_function{nullptr};
@@ -159,10 +161,22 @@ std::string CompiledProgram::Serialized() const {
   return bytes;
 }
 
+namespace {
+
+// The compiler. Python registers it, at the latest now.
+CompileFunction Compiler() {
+  if (const CompileFunction compile = compile_function.load()) return compile;
+  if (is_withdrawn.load()) throw Failure(Error_Code_FAILED_PRECONDITION, "there is no compiler any more: Python has ended");
+  RegisterCompiler();
+  if (const CompileFunction compile = compile_function.load()) return compile;
+  throw Failure(Error_Code_FAILED_PRECONDITION, "Python has loaded another copy of the plugin, and compiles for that one: its own is expected");
+}
+
+}  // namespace
+
 std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions,
                                          const Accelerator* accelerator) {
-  const CompileFunction compile = compile_function.load();
-  if (compile == nullptr) throw Failure(Error_Code_UNIMPLEMENTED, "there is no compiler: Trivium compiles in a process with Python only");
+  const CompileFunction compile = Compiler();
   const char* device = accelerator == nullptr ? nullptr : accelerator->name.c_str();
   const CompileRequest request{code.data(), code.size(), format.data(), format.size(), replicas, partitions, device};
   CompileReply reply{};
@@ -177,6 +191,7 @@ std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view
 
 // Null for both removes the compiler: later compilations fail with an error, and compiled programs are kept until the process ends.
 TRIVIUM_EXPORT void trivium_pjrt_set_compiler(trivium::pjrt::CompileFunction compile, trivium::pjrt::ReleaseFunction release) {
+  trivium::pjrt::is_withdrawn.store(compile == nullptr);
   trivium::pjrt::compile_function.store(compile);
   trivium::pjrt::release_function.store(release);
 }

@@ -1,7 +1,9 @@
-// A host without Python: loads the plugin, runs a serialized executable on one array of f32, and writes its first result. Or, for several
-// executables, reports why each is rejected.
+// A host that is no Python program: loads the plugin, runs a serialized executable on one array of f32, and writes its first result. Or
+// compiles a program, writes it as an executable, and runs that; `python` is the client's option of that name. Or, for several executables,
+// reports why each is rejected.
 //
 //   run_artifact plugin.so input output executable
+//   run_artifact plugin.so --compile program executable input output [python]
 //   run_artifact plugin.so --load executable...
 
 #include <dlfcn.h>
@@ -12,6 +14,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pjrt/abi/table.h"
@@ -89,6 +92,17 @@ Buffer* Run(Client* client, LoadedExecutable* executable, const std::string& inp
   return results[0];
 }
 
+std::string Serialized(LoadedExecutable* loaded) {
+  Executable* executable = Call(api->LoadedExecutable_GetExecutable, LoadedExecutable_GetExecutable_Args{{}, loaded, nullptr}).executable;
+  Executable_Serialize_Args args{};
+  args.executable = executable;
+  args = Call(api->Executable_Serialize, args);
+  const std::string bytes(args.serialized_bytes, args.serialized_bytes_size);
+  args.serialized_executable_deleter(args.serialized_executable);
+  Call(api->Executable_Destroy, Executable_Destroy_Args{{}, executable});
+  return bytes;
+}
+
 void Write(const char* path, Buffer* buffer) {
   Buffer_ToHostBuffer_Args size{};
   size.src = buffer;
@@ -102,6 +116,33 @@ void Write(const char* path, Buffer* buffer) {
   std::ofstream(path, std::ios::binary).write(data.data(), static_cast<std::streamsize>(data.size()));
 }
 
+Client* NewClient(const char* python) {
+  Client_Create_Args args{};
+  NamedValue option{};
+  option.struct_size = sizeof(option);
+  option.name = "python";
+  option.name_size = 6;
+  option.type = NamedValue_kString;
+  option.string_value = python;
+  if (python != nullptr) {
+    option.value_size = std::strlen(python);
+    args.create_options = &option;
+    args.num_options = 1;
+  }
+  return Call(api->Client_Create, args).client;
+}
+
+// Compiles in a thread that is not the process's first.
+void CompileAndRun(Client* client, char** paths) {
+  std::string code = Contents(paths[0]);
+  const Program program{{sizeof(Program), nullptr}, code.data(), code.size(), "mlir", 4};
+  LoadedExecutable* executable = nullptr;
+  std::thread([&] { executable = Call(api->Client_Compile, Client_Compile_Args{{}, client, &program, nullptr, 0, nullptr}).executable; }).join();
+  std::ofstream(paths[1], std::ios::binary) << Serialized(executable);
+  Write(paths[3], Run(client, executable, Contents(paths[2])));
+  Call(api->LoadedExecutable_Destroy, LoadedExecutable_Destroy_Args{{}, executable});
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -111,7 +152,12 @@ int main(int count, char** arguments) {
     return 1;
   }
   api = reinterpret_cast<const Api* (*)()>(dlsym(library, "GetPjrtApi"))();
-  Client* client = Call(api->Client_Create, Client_Create_Args{}).client;
+  const bool compiles = std::strcmp(arguments[2], "--compile") == 0;
+  Client* client = NewClient(compiles && count == 8 ? arguments[7] : nullptr);
+  if (compiles) {
+    CompileAndRun(client, arguments + 3);
+    return 0;
+  }
   if (std::strcmp(arguments[2], "--load") == 0) {
     TryAll(client, arguments + 3);
     return 0;
@@ -119,12 +165,6 @@ int main(int count, char** arguments) {
   const std::string bytes = Contents(arguments[4]);
   LoadedExecutable* executable = Call(api->Executable_DeserializeAndLoad, Request(client, bytes)).loaded_executable;
   Write(arguments[3], Run(client, executable, Contents(arguments[2])));
-  Executable* program = Call(api->LoadedExecutable_GetExecutable, LoadedExecutable_GetExecutable_Args{{}, executable, nullptr}).executable;
-  Executable_Serialize_Args again{};
-  again.executable = program;
-  again = Call(api->Executable_Serialize, again);
-  const bool same = std::string(again.serialized_bytes, again.serialized_bytes_size) == bytes;
-  again.serialized_executable_deleter(again.serialized_executable);
-  std::printf("%s\n", same ? "serialized as it was" : "serialized otherwise");
+  std::printf("%s\n", Serialized(executable) == bytes ? "serialized as it was" : "serialized otherwise");
   return 0;
 }

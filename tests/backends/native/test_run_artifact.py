@@ -1,11 +1,14 @@
-"""Serialized executables in a process without Python: they run, and those that are damaged, or made for another
-machine, are rejected before their code is loaded."""
+"""A host that is no Python program: it compiles, by a Python that starts in it; and it runs serialized executables
+without Python, and rejects those that are damaged, or made for another machine, before their code is loaded."""
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
+import sys
+import venv
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +21,7 @@ from trivium.backends import native
 from trivium.backends.artifact import to_bytes
 from trivium.backends.cpu.target import host
 from trivium.compiler.artifact import Artifact
+from trivium.ir.bytecode import serialize
 
 HERE = Path(__file__).parent
 WEIGHTS = np.random.default_rng(0).standard_normal((64, 96)).astype(np.float32)
@@ -60,10 +64,10 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [str(binary), str(native.path())]
 
 
-def run(runner: list[str], *arguments: object) -> subprocess.CompletedProcess:
-    """Runs a command in an environment that has no Python."""
-    command = [*runner, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, env={"PATH": ""})
+def run(runner: list[str], *arguments: object, **environment: str) -> subprocess.CompletedProcess:
+    """Runs a command in an environment that has no Python, unless `environment` names one."""
+    command, variables = [*runner, *map(str, arguments)], {"PATH": "", **environment}
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, env=variables)
 
 
 def refusals(runner: list[str], folder: Path, contents: list[bytes]) -> list[str]:
@@ -114,8 +118,86 @@ def test_host_functions_of_the_runtime_run_too(runner: list[str], tmp_path: Path
 
 
 def test_what_needs_python_says_so(runner: list[str], tmp_path: Path) -> None:
-    (reason,) = refusals(runner, tmp_path, [to_bytes(whole(FACTOR))])
-    assert "in a process with Python only" in reason
+    data = to_bytes(whole(FACTOR))
+    (reason,) = refusals(runner, tmp_path, [data])
+    assert "there is no compiler, which is written in Python" in reason
+    square = np.diag(np.arange(1, 9, dtype=np.float32)) + 1
+    (tmp_path / "executable").write_bytes(data)
+    (tmp_path / "input").write_bytes(square.tobytes())
+    paths = [tmp_path / name for name in ("input", "output", "executable")]
+    done = run(runner, *paths, TRIVIUM_PYTHON=sys.executable)
+    assert done.returncode == 0, done.stderr
+    factor = np.fromfile(tmp_path / "output", np.float32).reshape(8, 8)
+    np.testing.assert_allclose(factor, np.linalg.cholesky(square), rtol=1e-5)
+
+
+def compile_and_run(
+    runner: list[str], folder: Path, *options: object, **environment: str
+) -> subprocess.CompletedProcess:
+    """Compiles the network, and runs it: writes `executable` and `output`."""
+    (folder / "program").write_bytes(serialize(trivium.parse(NETWORK)))
+    (folder / "input").write_bytes(X.tobytes())
+    paths = [folder / name for name in ("program", "executable", "input", "output")]
+    return run(runner, "--compile", *paths, *options, TRIVIUM_CACHE="0", **environment)
+
+
+@pytest.mark.parametrize("by_option", [True, False])
+def test_python_starts_to_compile(runner: list[str], tmp_path: Path, by_option: bool) -> None:
+    options, environment = ([sys.executable], {}) if by_option else ([], {"TRIVIUM_PYTHON": sys.executable})
+    done = compile_and_run(runner, tmp_path, *options, **environment)
+    assert done.returncode == 0, done.stderr
+    result = np.fromfile(tmp_path / "output", np.float32)
+    np.testing.assert_allclose(result, np.tanh(X @ WEIGHTS), rtol=1e-5, atol=1e-5)
+    done = run(runner, tmp_path / "input", tmp_path / "again", tmp_path / "executable")
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "again", np.float32), result)
+
+
+def test_a_process_without_a_compiler_says_what_it_expects(runner: list[str], tmp_path: Path) -> None:
+    done = compile_and_run(runner, tmp_path)
+    assert done.returncode == 2
+    assert "expected TRIVIUM_PYTHON, or the option python of the client, to name the interpreter" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("python", "reason"),
+    [
+        ("/nowhere/python", "Python at /nowhere/python does not start: No such file"),
+        (shutil.which("true"), "has no library that another process can load, or is no Python"),
+    ],
+)
+def test_what_is_no_python(runner: list[str], tmp_path: Path, python: str, reason: str) -> None:
+    done = compile_and_run(runner, tmp_path, TRIVIUM_PYTHON=python)
+    assert done.returncode == 2
+    assert reason in done.stderr
+
+
+def test_a_python_without_trivium(runner: list[str], tmp_path: Path) -> None:
+    venv.create(tmp_path / "empty", with_pip=False)
+    done = compile_and_run(runner, tmp_path, tmp_path / "empty/bin/python")
+    assert done.returncode == 2
+    assert "Python cannot start Trivium's compiler, trivium.backends.plugin: No module named 'trivium'" in done.stderr
+
+
+def test_python_compiles_for_its_own_copy_of_the_plugin(runner: list[str], tmp_path: Path) -> None:
+    copy = shutil.copy(runner[1], tmp_path / "copy.so")
+    done = compile_and_run([runner[0], str(copy)], tmp_path, TRIVIUM_PYTHON=sys.executable)
+    assert done.returncode == 2
+    assert "Python has loaded another copy of the plugin" in done.stderr
+
+
+IN_PYTHON = """
+import trivium
+main = "func.func @main(%x: tensor<f32>) -> tensor<f32>"
+text = main + "{ %0 = stablehlo.add %x, %x : tensor<f32> return %0 : tensor<f32> }"
+print(trivium.compile(trivium.parse(text), device="other")(4.5)[0])
+"""
+
+
+def test_a_python_program_that_loads_the_plugin_as_any_other() -> None:
+    variables = {**os.environ, "PJRT_NAMES_AND_LIBRARY_PATHS": f"other:{native.path()}"}
+    done = subprocess.run([sys.executable, "-c", IN_PYTHON], capture_output=True, text=True, timeout=120, env=variables)
+    assert done.stdout == "9.0\n", done.stderr
 
 
 def sealed(data: bytearray) -> bytes:
