@@ -21,7 +21,7 @@ metadata.entry_points = others
 """
 START = "import jax; jax.devices()"
 CONTENDERS = {
-    "without the plugin": ("cpu", WITHOUT + START),
+    "without the plugin": ("", WITHOUT + START),
     "with the plugin, JAX's CPU": ("", START),
     "with the plugin, Trivium": ("trivium", START),
 }
