@@ -89,6 +89,10 @@ with simulator.simulated():
         w, total = step(w, x)
     w.block_until_ready()
     print(simulator.fake().fake_live() - events < 100)
+    for other in others:
+        there, _ = step(*jax.device_put((w, x), other))
+        assert there.devices() == {{other}}
+        np.testing.assert_array_equal(jax.device_put(there, device), step(w, x)[0])
 """
 
 

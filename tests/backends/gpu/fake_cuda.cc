@@ -46,6 +46,7 @@ int fail_code;
 uint64_t told, seed;
 std::string wrong, log_text, fail_name;
 std::map<void *, const char *> live;  // what exists, and of what kind
+std::map<void *, int> homes;          // the device that each belongs to
 std::map<char *, size_t> pinned;
 bool elsewhere;  // whether other libraries have memory on the device
 
@@ -59,6 +60,7 @@ const std::map<int, const char *> kNames = {
 constexpr int kOthers = 7;  // the device that another library has chosen in every thread
 thread_local int chosen = kOthers;
 bool has_context() { return chosen < kDevices; }
+int device() { return chosen; }
 long held() { return chosen != kOthers; }
 void reset_device() {}
 constexpr bool kEventsNeedContext = false;  // they know their device
@@ -74,15 +76,18 @@ Context contexts[kDevices] = {{0}, {1}};
 int retained[kDevices];
 thread_local std::vector<Context *> current;
 bool has_context() { return !current.empty() && retained[current.back()->device]; }
+int device() { return current.empty() ? -1 : current.back()->device; }
 long held() { return retained[0] + retained[1] + current.size(); }
 void set_capability(int major, int minor) { attributes[75] = major, attributes[76] = minor; }
 void reset_device() { set_capability(8, 0); }
 constexpr bool kEventsNeedContext = true;
 #endif
 
-template <class T> T *create(const char *kind) { T *made = new T(); live[made] = kind; return made; }
+template <class T> T *create(const char *kind) { T *made = new T(); live[made] = kind, homes[made] = device(); return made; }
 bool is(void *handle, const char *kind) { auto found = live.find(handle); return found != live.end() && !strcmp(found->second, kind); }
-template <class T> void destroy(void *handle) { live.erase(handle); delete static_cast<T *>(handle); }
+// The same for something of the thread's device.
+bool is_here(void *handle, const char *kind) { return is(handle, kind) && homes[handle] == device(); }
+template <class T> void destroy(void *handle) { live.erase(handle), homes.erase(handle); delete static_cast<T *>(handle); }
 
 void run(Stream &stream, uint64_t until) {
   while (!stream.queue.empty() && stream.queue.front().number <= until) {
@@ -100,18 +105,18 @@ void run_all() {
 }
 
 int enqueue(void *handle, Work work) {
-  if (!is(handle, "stream")) return kInvalidHandle;
+  if (!is_here(handle, "stream")) return kInvalidHandle;
   auto *stream = static_cast<Stream *>(handle);
   if (stream->captures) stream->captured.push_back(std::move(work));
   else stream->queue.push_back({++told, std::move(work)});
   return kSuccess;
 }
 
-// Whether bytes lie in one block of the device's memory.
+// Whether bytes lie in one block of the memory of the thread's device.
 bool on_device(uint64_t address, size_t bytes) {
   if (elsewhere) return true;
   for (auto &[handle, kind] : live) {
-    if (strcmp(kind, "pool")) continue;
+    if (!is_here(handle, "pool")) continue;
     for (auto &[begin, size] : static_cast<Pool *>(handle)->blocks) {
       if (address >= uint64_t(begin) && address + bytes <= uint64_t(begin) + size) return true;
     }
@@ -217,7 +222,7 @@ int cuStreamCreate(void **stream, unsigned) { BEGIN(true); *stream = create<Stre
 int cuStreamDestroy_v2(void *stream) { GIVE_BACK(true); REQUIRE(is(stream, "stream"), kInvalidHandle); run(*static_cast<Stream *>(stream), told); destroy<Stream>(stream); return failed; }
 int cuStreamSynchronize(void *stream) {
   BEGIN(true);
-  REQUIRE(is(stream, "stream"), kInvalidHandle);
+  REQUIRE(is_here(stream, "stream"), kInvalidHandle);
   run(*static_cast<Stream *>(stream), told);
   return wrong.empty() ? kSuccess : kLaunchFailed;
 }
@@ -233,7 +238,7 @@ int cuEventCreate(void **event, unsigned) { BEGIN(true); *event = create<Event>(
 int cuEventDestroy_v2(void *event) { GIVE_BACK(kEventsNeedContext); REQUIRE(is(event, "event"), kInvalidHandle); destroy<Event>(event); return failed; }
 int cuEventRecord(void *event, void *stream) {
   BEGIN(true);
-  REQUIRE(is(event, "event") && is(stream, "stream"), kInvalidHandle);
+  REQUIRE(is_here(event, "event") && is_here(stream, "stream"), kInvalidHandle);
   *static_cast<Event *>(event) = {static_cast<Stream *>(stream), told};
   return kSuccess;
 }
@@ -273,7 +278,7 @@ int cuMemPoolGetAttribute(void *pool, int attribute, uint64_t *value) {
 }
 int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream) {
   BEGIN(true);
-  REQUIRE(is(pool, "pool") && is(stream, "stream"), kInvalidHandle);
+  REQUIRE(is_here(pool, "pool") && is_here(stream, "stream"), kInvalidHandle);
   auto *own = static_cast<Pool *>(pool);
   size_t size = (bytes + 511) / 512 * 512;
   auto spare = own->spare.find(size);
@@ -383,7 +388,7 @@ int cuModuleUnload(void *module) {
 }
 int cuModuleGetFunction(void **function, void *module, const char *name) {
   BEGIN(true);
-  REQUIRE(is(module, "module"), kInvalidHandle);
+  REQUIRE(is_here(module, "module"), kInvalidHandle);
   auto *own = static_cast<Module *>(module);
   void *enter = dlsym(own->handle, (std::string("enter.") + name).c_str());
   void *count = dlsym(own->handle, (std::string("parameters.") + name).c_str());
@@ -489,7 +494,7 @@ int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long lo
 }
 int cuGraphLaunch(void *graph, void *stream) {
   BEGIN(true);
-  REQUIRE(is(graph, "executable graph"), kInvalidHandle);
+  REQUIRE(is_here(graph, "executable graph"), kInvalidHandle);
   for (const Work &work : static_cast<Graph *>(graph)->work) {
     int code = enqueue(stream, work);
     if (code) return code;
