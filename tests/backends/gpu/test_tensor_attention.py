@@ -16,9 +16,9 @@ import pytest
 
 import trivium
 from tests.backends.gpu import simulator, tasks
+from tests.backends.gpu.products import to_tf32
 from tests.backends.gpu.simulator import LeaveOut, needs_simulator
 from tests.backends.gpu.test_shared_rows import told_by_ptxas
-from tests.backends.gpu.test_warpgroup import to_tf32
 from tests.compiler.attention import Case
 from tests.random_programs.programs import program_of_attention, program_of_wide_attention
 from trivium.backends.gpu import tiles

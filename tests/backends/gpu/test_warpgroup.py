@@ -6,22 +6,30 @@ layouts, types, convolutions, shared launches; and no barrier, wait or fence may
 from __future__ import annotations
 
 import gc
-import itertools
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import llvmlite.ir as ll
-import numpy as np
 import pytest
 
 import trivium
 from tests.backends.gpu import simulator, tasks
-from tests.backends.gpu.test_contraction import arrays, product
-from tests.backends.gpu.test_tensor import integers
+from tests.backends.gpu.products import (
+    WINDOWS,
+    batches,
+    convolution,
+    expect_all_needed,
+    expect_exact,
+    expect_rounded,
+    integers,
+    of_integers,
+    schedules,
+)
+from tests.backends.gpu.test_contraction import product
 from tests.random_programs.programs import program_of_neighbours
 from trivium.backends.gpu import assembly, nvptx, tiles
 from trivium.backends.gpu.client import GpuClient
@@ -64,96 +72,51 @@ def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     return request.param
 
 
-def schedules(executable: LoadedExecutable) -> str:
-    return executable.artifact.texts["schedules"]  # type: ignore[attr-defined]
-
-
 def compiled(client: GpuClient, module: Module, options: CompileOptions = ROUNDED) -> LoadedExecutable:
     executable = client.compile(module, options)
     assert re.search(r"matrix\([\d, ]+\)=128", schedules(executable))
     return executable
 
 
-def expect_exact(client: GpuClient, module: Module) -> None:
-    given = integers(module)
-    (expected,), (result,) = evaluate(module, *given), compiled(client, module).execute(*given)
-    np.testing.assert_array_equal(result, expected)
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("layout", [(1, 0), (0, 1)])
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
 def test_shapes(client: GpuClient, tile: int, dtype: str, layout: tuple[int, int], shape: tuple[int, int, int]) -> None:
-    expect_exact(client, product(*shape, layout, dtype, "negate"))
+    module = product(*shape, layout, dtype, "negate")
+    expect_exact(compiled(client, module), module)
 
 
 @pytest.mark.parametrize(("dtype", "sums"), [("i8", "i32"), ("ui8", "ui32")])
 @pytest.mark.parametrize("layout", [(1, 1), (0, 0)])
 def test_integers(client: GpuClient, tile: int, dtype: str, sums: str, layout: tuple[int, int]) -> None:
-    expect_exact(client, of_integers(100, 72, 208, layout, dtype, sums))
-
-
-def of_integers(rows: int, columns: int, depth: int, layout: tuple[int, int], dtype: str, sums: str) -> Module:
-    """Returns a product of integers that are added up in a wider type."""
-    lhs, rhs = (rows, depth) if layout[0] else (depth, rows), (columns, depth) if layout[1] else (depth, columns)
-    x, y, z = f"{lhs[0]}x{lhs[1]}x{dtype}", f"{rhs[0]}x{rhs[1]}x{dtype}", f"{rows}x{columns}x{sums}"
-    return trivium.parse(f"""func.func @main(%x: tensor<{x}>, %y: tensor<{y}>) -> tensor<{z}> {{
-      %0 = stablehlo.dot_general %x, %y, contracting_dims = [{layout[0]}] x [{layout[1]}]
-        : (tensor<{x}>, tensor<{y}>) -> tensor<{z}>
-      return %0 : tensor<{z}>
-    }}""")
+    module = of_integers(100, 72, 208, layout, dtype, sums)
+    expect_exact(compiled(client, module), module)
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f16", "f32"])
 def test_rounding(client: GpuClient, tile: int, dtype: str) -> None:
-    """Factors are multiplied as they are, or rounded to the nearest number of tf32, and added up in f32."""
     module = product(100, 72, 80, (1, 1), dtype)
-    given = arrays(module)
-    lhs, rhs = (to_tf32(a) if dtype == "f32" else a.astype(np.float64) for a in given)
-    (result,) = compiled(client, module).execute(*given)
-    np.testing.assert_allclose(result, np.tanh(lhs @ rhs.T), atol=2e-6)
-
-
-def to_tf32(array: np.ndarray) -> np.ndarray:
-    """Returns numbers with 10 bits of mantissa; halves are rounded away from zero."""
-    bits = array.view(np.uint32) + np.uint32(0x1000) & np.uint32(0xFFFFE000)
-    return bits.view(np.float32).astype(np.float64)
+    expect_rounded(compiled(client, module), module, (1, 1))
 
 
 @pytest.mark.parametrize(("dtype", "layout"), [("bf16", (1, 0)), ("f32", (1, 1))])
 def test_blocks_share_long_sums(client: GpuClient, dtype: str, layout: tuple[int, int]) -> None:
     module = product(40, 130, 2100, layout, dtype, "negate")
-    assert "reduction 2100 grid(0)=" in schedules(compiled(client, module))
-    expect_exact(client, module)
+    executable = compiled(client, module)
+    assert "reduction 2100 grid(0)=" in schedules(executable)
+    expect_exact(executable, module)
 
 
 def test_batches_with_what_is_after(client: GpuClient, tile: int) -> None:
-    module = trivium.parse("""func.func @main(%x: tensor<3x40x40xbf16>, %y: tensor<3x40x50xbf16>, %z: tensor<50xf32>)
-        -> tensor<3x40x50xf32> {
-      %0 = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [2] x [1]
-        : (tensor<3x40x40xbf16>, tensor<3x40x50xbf16>) -> tensor<3x40x50xf32>
-      %1 = stablehlo.broadcast_in_dim %z, dims = [2] : (tensor<50xf32>) -> tensor<3x40x50xf32>
-      %2 = stablehlo.add %0, %1 : tensor<3x40x50xf32>
-      return %2 : tensor<3x40x50xf32>
-    }""")
-    expect_exact(client, module)
+    module = batches(40, "bf16")
+    expect_exact(compiled(client, module), module)
 
 
-@pytest.mark.parametrize(
-    ("window", "size"),
-    [("pad = [[1, 1], [0, 2]]", "9x9"), ("pad = [[1, 1], [1, 1]], lhs_dilate = [2, 3]", "17x25")],
-)
+@pytest.mark.parametrize(("window", "size"), [WINDOWS[0], WINDOWS[2]])
 @pytest.mark.parametrize("features", [8, 5])
 def test_convolutions(client: GpuClient, tile: int, window: str, size: str, features: int) -> None:
-    x, y, z = f"2x9x9x{features}xbf16", f"3x3x{features}x24xbf16", f"2x{size}x24xf32"
-    expect_exact(
-        client,
-        trivium.parse(f"""func.func @main(%x: tensor<{x}>, %y: tensor<{y}>) -> tensor<{z}> {{
-      %0 = stablehlo.convolution(%x, %y) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {{{window}}}
-        {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : (tensor<{x}>, tensor<{y}>) -> tensor<{z}>
-      return %0 : tensor<{z}>
-    }}"""),
-    )
+    module = convolution(window, size, features)
+    expect_exact(compiled(client, module), module)
 
 
 def neighbours() -> Module:
@@ -173,10 +136,9 @@ def neighbours() -> Module:
 
 def test_products_share_a_launch(client: GpuClient, tile: int) -> None:
     module = neighbours()
-    executable, given = compiled(client, module), integers(module)
+    executable = compiled(client, module)
     simulator.fake().fake_reset(0, 0)
-    for result, expected in zip(executable.execute(*given), evaluate(module, *given), strict=True):
-        np.testing.assert_array_equal(result, expected)
+    expect_exact(executable, module)
     assert simulator.fake().fake_log().decode().split().count("cuLaunchKernel") == 1
 
 
@@ -209,28 +171,8 @@ PLACES = {"barrier": 3, "wait": 1, "publish": 1, "begin_products": 1, "commit_pr
 def test_every_barrier_fence_and_wait_is_needed(
     word: str, tile: int, client: GpuClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, module = getattr(Nvptx, word), product(tile, tile, 320, dtype="bf16", epilogue="negate")
-    given = integers(module)
-    (expected,) = evaluate(module, *given)
-
-    def correct(left_out: int) -> tuple[bool, int]:
-        places = itertools.count()
-
-        def emit(self: Nvptx, code: Code, sums: Sequence[ll.Value] | int = ()) -> object:
-            if next(places) == left_out:
-                return sums
-            return kept(self, code, *([sums] if sums != () else []))
-
-        monkeypatch.setattr(Nvptx, word, emit)
-        executable = compiled(client, module)
-        return all(right_with(executable, seed) for seed in range(4)), next(places)
-
-    def right_with(executable: LoadedExecutable, seed: int) -> bool:
-        simulator.fake().fake_seed(seed)
-        return np.array_equal(executable.execute(*given)[0], expected)
-
-    assert correct(-1) == (True, PLACES[word])
-    assert not any(correct(number)[0] for number in range(PLACES[word]))
+    module = product(tile, tile, 320, dtype="bf16", epilogue="negate")
+    expect_all_needed(word, PLACES[word], module, lambda: compiled(client, module), monkeypatch)
 
 
 @pytest.mark.parametrize(("lead", "stride"), [(2, 1), (1, 2)])
@@ -275,7 +217,8 @@ def one_after_the_other() -> Module:
 
 
 def test_products_one_after_the_other(client: GpuClient, tile: int) -> None:
-    expect_exact(client, one_after_the_other())
+    module = one_after_the_other()
+    expect_exact(compiled(client, module), module)
 
 
 @needs_ptxas
