@@ -52,7 +52,7 @@ class TileSizes:
     """The number of threads up to which sizes grow, because each of them has its own cache."""
 
     def shared(self, threads: int) -> TileSizes:
-        """Returns the sizes of what so many threads compute together."""
+        """Returns the sizes for a program that runs on `threads` threads."""
         share = min(threads, self.threads)
         return TileSizes(share * self.largest, share * self.tile, self.rows)
 

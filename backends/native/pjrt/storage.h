@@ -36,7 +36,7 @@ class Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  // What programs of the device receive: the address of the host's memory, or what stands for memory of an accelerator.
+  // What programs of the device receive: an address on the host, or the number of an accelerator's memory.
   void* data() const { return data_; }
   void* address() const;
   size_t bytes() const { return bytes_; }
