@@ -95,7 +95,6 @@ def ptx(item: tuple[str, int]) -> str:
     """Assembles the kernels of a record for an architecture of NVIDIA's. Returns a line for each: registers, bytes that
     are spilled, bytes of shared memory, and its name."""
     architecture, number = item
-    os.environ["TRIVIUM_CACHE"] = "0"
     dialect, facts = Nvptx(), target(architecture)
     emitted = emit_program(lowered(COMPILED[number], facts), dialect, facts)
     if not emitted.work:
@@ -118,7 +117,6 @@ def ptx(item: tuple[str, int]) -> str:
 def code_object(item: tuple[str, int]) -> str:
     """The same for an architecture of AMD's, by LLVM, and by the linker, where there is one."""
     architecture, number = item
-    os.environ["TRIVIUM_CACHE"] = "0"
     facts = amdgcn.target(architecture)
     dialect = amdgcn.Amdgcn(facts.warp)
     emitted = emit_program(lowered(COMPILED[number], facts), dialect, facts)

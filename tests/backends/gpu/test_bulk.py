@@ -18,17 +18,9 @@ import pytest
 
 import trivium
 from tests.backends.gpu import simulator, tasks
+from tests.backends.gpu.products import integers, of_integers, schedules, to_tf32
 from tests.backends.gpu.test_contraction import product
-from tests.backends.gpu.test_tensor import integers
-from tests.backends.gpu.test_warpgroup import (
-    assembled,
-    needs_ptxas,
-    neighbours,
-    of_integers,
-    one_after_the_other,
-    schedules,
-    to_tf32,
-)
+from tests.backends.gpu.test_warpgroup import assembled, needs_ptxas, neighbours, one_after_the_other
 from tests.random_programs.programs import program_of_neighbours, program_of_products
 from trivium.backends.gpu import assembly, nvptx, tiles
 from trivium.backends.gpu.client import GpuClient
