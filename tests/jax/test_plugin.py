@@ -89,9 +89,11 @@ else:
 
 def test_serialized_executables_run_in_another_process(tmp_path: Path) -> None:
     """A function with constants, and one with LAPACK, whose routine is looked up again."""
-    written = run("-c", SERIALIZED, "write", str(tmp_path / "executable"))
+    # The programs that make the arguments are in this cache when the second process reads them.
+    cache = str(tmp_path / "cache")
+    written = run("-c", SERIALIZED, "write", str(tmp_path / "executable"), TRIVIUM_CACHE=cache)
     assert written.returncode == 0, written.stderr
-    read = run("-c", SERIALIZED, "read", str(tmp_path / "executable"))
+    read = run("-c", SERIALIZED, "read", str(tmp_path / "executable"), TRIVIUM_CACHE=cache)
     assert read.stdout.split() == ["True", "False"], read.stderr
 
 
