@@ -205,7 +205,7 @@ def _attention_plan(mark: Attention, loop: Loop, target: GpuTarget) -> LoopSched
 
 
 def _tensor_plan(mark: Contraction, loop: Loop, size: int, threads: int, target: GpuTarget) -> LoopSchedule:
-    """Returns the plan of tiles by instructions that so many threads share."""
+    """Returns the plan of tiles for matrix instructions, each of which `threads` threads share."""
     warps = size // warp_rows(size) * (size // WARP_COLUMNS)
     plan = _plan(mark, loop, size, warps * WARP)
     roles: tuple[Role, ...] = "m", "n"

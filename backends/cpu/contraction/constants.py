@@ -16,15 +16,17 @@ from trivium.compiler.program import Array, Constant, Launch, Program, walk
 
 @dataclass(frozen=True, eq=False)
 class PackedConstant(Constant):
-    """A constant that is passed packed; `array` is the constant as the program has it."""
+    """A constant that is passed packed; `array` is the constant as the program has it. `finite`: it is known to have no
+    infinities and no NaNs."""
 
     packing: Packing | None = None
+    finite: bool = False
 
 
 @dataclass(frozen=True)
 class PackedLaunch:
     """A launch whose contraction reads one operand ("lhs" or "rhs") in packed form: `arguments` has the packed constant
-    in place of the program's. `finite`: the constant is known to have no infinities and no NaNs."""
+    in place of the program's; `finite` is what is known of that one."""
 
     operand: str
     arguments: tuple[Array, ...]
@@ -63,9 +65,12 @@ def _packed(launch: Launch, target: CpuTarget, packed: dict[tuple[Array, str], A
     key = original, kernel.digest()
     if key not in packed:
         packing = lowering.plan.packing(lowering.element_bytes)
-        storage = PackedConstant(original.storage.array, original.storage.origin, packing)
+        # Only where lhs has padding does it matter.
+        finite = bool(lowering.plan.problem.lhs.windows) and bool(np.isfinite(original.storage.array).all())
+        storage = PackedConstant(original.storage.array, original.storage.origin, packing, finite)
         shape = (packing.nbytes // packing.itemsize,)
         packed[key] = Array(f"{original.name}.packed", original.dtype, shape, storage)
     bound[operands[name]] = packed[key]
-    finite = bool(lowering.plan.problem.lhs.windows) and bool(np.isfinite(original.storage.array).all())
-    return PackedLaunch(name, tuple(bound[param] for param in kernel.params), finite)
+    storage = packed[key].storage
+    assert isinstance(storage, PackedConstant)
+    return PackedLaunch(name, tuple(bound[param] for param in kernel.params), storage.finite)

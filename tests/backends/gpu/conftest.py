@@ -12,7 +12,7 @@ import pytest
 from tests.backends.gpu import simulated_hip, simulator
 from tests.backends.gpu.simulator import LeaveOut, needs_simulator
 from trivium import backends
-from trivium.backends.gpu import opencl
+from trivium.backends.gpu import opencl, tiles
 from trivium.backends.gpu.amdgcn import Amdgcn
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
@@ -62,6 +62,13 @@ def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> G
     if request.param == "opencl":
         return request.getfixturevalue("device")
     return GpuClient(request.getfixturevalue(SIMULATED[request.param]), 0)
+
+
+@pytest.fixture(params=[64, 128])
+def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Lets matrix instructions compute every contraction that fits, in tiles of one size."""
+    monkeypatch.setattr(tiles, "TENSOR_TILES", ((request.param, 1),))
+    return request.param
 
 
 @pytest.fixture

@@ -97,8 +97,8 @@ def to_tf32(array: np.ndarray) -> np.ndarray:
 def expect_all_needed(
     word: str, count: int, module: Module, compiled: Callable[[], LoadedExecutable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Leaves out each of the steps that a word of the dialect emits, of which there are so many: the result must be
-    right with all of them, and wrong without one, in some order of the threads."""
+    """Leaves out, one at a time, each of the `count` steps that a word of the dialect emits: the result must be right
+    with all of them, and wrong without one, in some order of the threads."""
     kept, given = getattr(Nvptx, word), integers(module)
     (expected,) = evaluate(module, *given)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import trivium
-from tests.backends.gpu import simulator, tasks
+from tests.backends.gpu import products, simulator, tasks
 from tests.backends.gpu.products import integers, of_integers, schedules, to_tf32
 from tests.backends.gpu.test_contraction import product
 from tests.backends.gpu.test_warpgroup import assembled, needs_ptxas, neighbours, one_after_the_other
@@ -62,24 +62,15 @@ def calls(name: str) -> int:
     return simulator.fake().fake_log().decode().split().count(name)
 
 
-@pytest.fixture(params=[64, 128])
-def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Lets every contraction that fits be computed in tiles of one size."""
-    monkeypatch.setattr(tiles, "TENSOR_TILES", ((request.param, 1),))
-    return request.param
-
-
 def compiled(client: GpuClient, module: Module, copied: int = BOTH) -> LoadedExecutable:
-    """Returns a program in which so many factors are copied in boxes."""
+    """Returns a program, and checks that it copies `copied` factors in boxes."""
     executable = client.compile(module, ROUNDED)
     assert len(re.findall(r"bulk\([\d, ]+\)=128", schedules(executable))) == copied
     return executable
 
 
 def expect_exact(client: GpuClient, module: Module, copied: int = BOTH) -> None:
-    given = integers(module)
-    (expected,), (result,) = evaluate(module, *given), compiled(client, module, copied).execute(*given)
-    np.testing.assert_array_equal(result, expected)
+    products.expect_exact(compiled(client, module, copied), module)
 
 
 @pytest.mark.parametrize("shape", [(128, 128, 64), (72, 40, 24), (104, 200, 136)])

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from tests.backends.gpu.products import (
     schedules,
 )
 from tests.backends.gpu.test_contraction import product
-from trivium.backends.gpu import assembly, nvptx, tiles
+from trivium.backends.gpu import assembly, nvptx
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
 from trivium.backends.gpu.nvptx import Nvptx
@@ -46,13 +45,6 @@ SHAPES = [(64, 64, 64), (128, 128, 96), (16, 16, 16), (65, 33, 17), (100, 72, 80
 def client(simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch) -> GpuClient:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     return GpuClient(simulated_device, 0)
-
-
-@pytest.fixture(params=[64, 128])
-def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Lets every contraction that fits be computed in tiles of one size."""
-    monkeypatch.setattr(tiles, "TENSOR_TILES", ((request.param, 1),))
-    return request.param
 
 
 def compiled(client: GpuClient, module: Module, options: CompileOptions = ROUNDED) -> LoadedExecutable:

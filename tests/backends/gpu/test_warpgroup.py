@@ -65,13 +65,6 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuClient]:
     fake.fake_reset(0, 0)
 
 
-@pytest.fixture(params=[64, 128])
-def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Lets every contraction that fits be computed in tiles of one size."""
-    monkeypatch.setattr(tiles, "TENSOR_TILES", ((request.param, 1),))
-    return request.param
-
-
 def compiled(client: GpuClient, module: Module, options: CompileOptions = ROUNDED) -> LoadedExecutable:
     executable = client.compile(module, options)
     assert re.search(r"matrix\([\d, ]+\)=128", schedules(executable))

@@ -1,5 +1,5 @@
 // Stress tests of what the host says later, through PJRT's table: what an alias becomes, where a copy goes, when a donated buffer may be used,
-// and which runs shall fail.
+// and which runs the host makes fail.
 
 #include <atomic>
 #include <string>
