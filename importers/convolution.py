@@ -6,13 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trivium.importers.emit import Emitter, lowest
+from trivium.importers.dynamic import Extent, larger
+from trivium.importers.emit import Emitter, Padding, lowest
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64, TensorType, is_float
-
-Pairs = tuple[tuple[int, int], ...]
-"""The number of elements before and after, one entry per spatial dimension."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class Windows:
     sizes: Sequence[int]
     strides: Sequence[int]
     dilations: Sequence[int]
-    padding: Sequence[tuple[int, int]]
+    padding: Padding
 
     @property
     def reaches(self) -> list[int]:
@@ -77,13 +75,13 @@ def reaches(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
 
 
 def same_padding(
-    extents: Sequence[int], reach: Sequence[int], strides: Sequence[int], odd_in_front: bool = False
-) -> Pairs:
+    emit: Emitter, extents: Sequence[Extent], reach: Sequence[int], strides: Sequence[int], odd_in_front: bool = False
+) -> Padding:
     """Returns the padding with which the number of windows is the extent divided by the stride, rounded up; an odd
     element goes at the end."""
     pairs = []
     for extent, window, stride in zip(extents, reach, strides, strict=True):
-        total = max((-(-extent // stride) - 1) * stride + window - extent, 0)
+        total = larger(emit, (-(-extent // stride) - 1) * stride + window - extent, 0)
         small, large = total // 2, total - total // 2
         pairs.append((large, small) if odd_in_front else (small, large))
     return tuple(pairs)
@@ -108,12 +106,14 @@ def convolution(
     emit: Emitter, x: Value, filter: Value, windows: Windows, layout: Layout, kernel: Layout, groups: int = 1
 ) -> Value:
     """Returns `x` convolved with `filter`, whose layout is `kernel`; the result has the layout of `x`."""
+    edges = dict(zip(layout.space, windows.padding, strict=True))
+    x, around = emit.with_known_padding(x, [edges.get(axis, (0, 0)) for axis in range(layout.rank)], 0)
     return emit.add(
         ops.Convolution(
             x,
             filter,
             window_strides=tuple(windows.strides),
-            padding=tuple(windows.padding),
+            padding=tuple(around[axis] for axis in layout.space),
             rhs_dilation=tuple(windows.dilations),
             dimension_numbers=dimension_numbers(layout, kernel, layout),
             feature_group_count=groups,
@@ -126,18 +126,38 @@ def input_gradient(
     emit: Emitter, gradient: Value, filter: Value, windows: Windows, extents: Sequence[int], layout: Layout,
     kernel: Layout, groups: int = 1,
 ) -> Value:  # fmt: skip
-    """Returns the gradient of a convolution's input, whose spatial extents are `extents`: the transposed convolution.
-    The elements of `gradient` are spaced by the strides, and the window is reversed."""
+    """Returns the gradient of a convolution's input, whose spatial extents are `extents`."""
     padding = []
     for axis, extent, reach, stride, (front, _) in zip(
         layout.space, extents, windows.reaches, windows.strides, windows.padding, strict=True
     ):
         have, low = _dilated(gradient.type.static_shape[axis], stride), reach - 1 - front
         padding.append((low, extent + reach - 1 - have - low))
+    return _spread_convolution(emit, gradient, filter, windows, padding, layout, kernel, groups)
+
+
+def transposed_convolution(
+    emit: Emitter, x: Value, filter: Value, windows: Windows, beyond: Sequence[int], layout: Layout, kernel: Layout,
+    groups: int = 1,
+) -> Value:  # fmt: skip
+    """Returns the gradient of the input of the convolution whose gradient is `x`, with `beyond` elements after the last
+    one that a window reaches, one entry per spatial dimension. Space may have any extent, except 0."""
+    padding = [
+        (reach - 1 - low, reach - 1 - high + more)
+        for reach, (low, high), more in zip(windows.reaches, windows.padding, beyond, strict=True)
+    ]
+    return _spread_convolution(emit, x, filter, windows, padding, layout, kernel, groups)
+
+
+def _spread_convolution(
+    emit: Emitter, x: Value, filter: Value, windows: Windows, padding: Padding, layout: Layout, kernel: Layout,
+    groups: int,
+) -> Value:  # fmt: skip
+    """Convolves the elements of `x`, spaced by the strides, with the reversed windows."""
     count = len(layout.space)
     return emit.add(
         ops.Convolution(
-            gradient,
+            x,
             exchanged_features(emit, filter, kernel, groups),
             window_strides=(1,) * count,
             padding=tuple(padding),
@@ -198,15 +218,17 @@ def _dilated(count: int, stride: int) -> int:
     return (count - 1) * stride + 1 if count else 0
 
 
-Geometry = tuple[Sequence[int], Sequence[int], Pairs, Sequence[int]]
+Geometry = tuple[Sequence[int], Sequence[int], Padding, Sequence[int]]
 """Windows over all dimensions: their extents, strides, padding and dilations."""
 
 
 def largest_of_windows(emit: Emitter, x: Value, places: Value, geometry: Geometry) -> tuple[Value, Value]:
     """Returns the largest element of each window, and what `places` (i64, not negative) has there: the first of equal
     ones. A NaN is the largest."""
-    window, strides, padding, dilations = geometry
+    window, strides, given, dilations = geometry
     kind = x.type.element_type
+    x, padding = emit.with_known_padding(x, given, lowest(kind))
+    places, _ = emit.with_known_padding(places, given, -1)
 
     def larger(emit: Emitter, best: Value, at: Value, new: Value, here: Value) -> tuple[Value, Value]:
         better = emit.compare("GT", new, best)

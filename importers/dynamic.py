@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from trivium.importers.emit import Emitter, Number, neutral
+from trivium.importers.emit import Emitter, Number, Padding, neutral
 from trivium.ir import ops
 from trivium.ir.core import Block, Value
 from trivium.ir.declare import ELEMENTWISE, Op
@@ -241,6 +241,10 @@ class DynamicEmitter(Emitter):
             return super().reshape(x, numbers)
         return self.add(ops.DynamicReshape(x, self.vector(shape), result=x.type.with_shape(known_shape(shape))))
 
+    def flattened(self, x: Value) -> Value:
+        """Returns the elements of `x` in one dimension."""
+        return self.reshape(x, [math.prod(self.extents(x))])
+
     def broadcast_in_dim(self, x: Value, shape: Sequence[Extent], dimensions: Sequence[int]) -> Value:
         shape, dimensions = tuple(shape), tuple(dimensions)
         numbers = numbers_of(shape)
@@ -314,6 +318,12 @@ class DynamicEmitter(Emitter):
         shape = [extent + a + b for extent, a, b in zip(self.extents(x), low, high, strict=True)]
         result = x.type.with_shape(known_shape(shape))
         return self.add(ops.DynamicPad(x, fill, self.vector(low), self.vector(high), between, result=result))
+
+    def with_known_padding(self, x: Value, padding: Padding, value: Number) -> tuple[Value, Padding]:
+        lows, highs = zip(*padding, strict=True)
+        if numbers_of([*lows, *highs]) is not None:
+            return super().with_known_padding(x, padding, value)
+        return self.pad(x, lows, highs, value), ((0, 0),) * len(padding)
 
     # Elementwise
 

@@ -35,6 +35,10 @@ from trivium.ir.types import (
 Number = bool | int | float | complex | np.generic | np.ndarray
 """A number; an array of no dimensions counts as one."""
 
+Padding = Sequence[tuple[Any, Any]]
+"""The number of elements before and after, one entry per dimension: an `int`, or an extent that the program computes,
+for emitters that know of these."""
+
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
@@ -160,6 +164,11 @@ class Emitter(Builder):
         fill = value if isinstance(value, Value) else self.scalar(value, x.type.element_type)
         return self.add(ops.Pad(x, fill, edge_padding_low=low, edge_padding_high=high, interior_padding=between))
 
+    def with_known_padding(self, x: Value, padding: Padding, value: Number) -> tuple[Value, Padding]:
+        """Returns `x` and its padding by elements that are `value`, for an op with windows, which takes numbers:
+        padding that is computed becomes part of the tensor."""
+        return x, tuple(padding)
+
     def concatenate(self, values: Sequence[Value], dimension: int) -> Value:
         """Concatenates `values`; returns a single one itself."""
         return values[0] if len(values) == 1 else self.add(ops.Concatenate(list(values), dimension=dimension))
@@ -279,20 +288,22 @@ class Emitter(Builder):
         x: Value,
         window: Sequence[int],
         strides: Sequence[int] | None = None,
-        padding: Sequence[tuple[int, int]] | None = None,
+        padding: Padding | None = None,
         dilations: Sequence[int] | None = None,
     ) -> Value:
         """Combines each window by `op`; one entry per dimension. Padding consists of `op`'s neutral element."""
         kind, rank = x.type.element_type, x.type.rank
+        start = neutral(op, kind)
+        x, padding = self.with_known_padding(x, padding or ((0, 0),) * rank, start)
         return self.add(
             ops.ReduceWindow(
                 [x],
-                [self.scalar(neutral(op, kind), kind)],
+                [self.scalar(start, kind)],
                 window_dimensions=tuple(window),
                 window_strides=tuple(strides or (1,) * rank),
                 base_dilations=(1,) * rank,
                 window_dilations=tuple(dilations or (1,) * rank),
-                padding=tuple(padding or ((0, 0),) * rank),
+                padding=padding,
                 body=self.combiner(op, kind),
             )
         )[0]

@@ -6,8 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.convolution import Layout, Windows, convolution, input_gradient, reaches, same_padding
-from trivium.importers.emit import accumulation_type
+from trivium.importers.convolution import (
+    Layout,
+    Windows,
+    convolution,
+    reaches,
+    same_padding,
+    transposed_convolution,
+)
+from trivium.importers.dynamic import chosen, larger
+from trivium.importers.emit import Padding, accumulation_type
 from trivium.importers.factorizations import diagonal_of, lapack
 from trivium.importers.onnx.context import Context, rule
 from trivium.ir import ops
@@ -79,8 +87,7 @@ def conv_transpose(
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     pads, extra = pads or [0] * 2 * spatial, output_padding or [0] * spatial
     sizes = w.type.static_shape[2:]
-    if auto_pad in ("SAME_UPPER", "SAME_LOWER") and output_shape is None:
-        output_shape = [extent * stride for extent, stride in zip(x.type.static_shape[2:], strides, strict=True)]
+    whole = None
     if output_shape is not None:
         whole = [
             (extent - 1) * stride + reach + more - wanted
@@ -88,17 +95,16 @@ def conv_transpose(
                 x.type.static_shape[2:], strides, reaches(sizes, dilations), extra, output_shape, strict=True
             )
         ]
+    elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):  # each extent times its stride
+        whole = [
+            reach + more - stride for stride, reach, more in zip(strides, reaches(sizes, dilations), extra, strict=True)
+        ]
+    if whole is not None:
         less, rest = [total // 2 for total in whole], [total - total // 2 for total in whole]
         pads = [*less, *rest] if auto_pad == "SAME_UPPER" else [*rest, *less]
     windows = Windows(sizes, strides, dilations, list(zip(pads[:spatial], pads[spatial:], strict=True)))
-    extents = [
-        (extent - 1) * stride + reach - low - high + more
-        for extent, stride, reach, (low, high), more in zip(
-            x.type.static_shape[2:], strides, windows.reaches, windows.padding, extra, strict=True
-        )
-    ]
     layout = Layout.channels_first(spatial)
-    return _biased(ctx, input_gradient(ctx, x, w, windows, extents, layout, layout, group), bias)
+    return _biased(ctx, transposed_convolution(ctx, x, w, windows, extra, layout, layout, group), bias)
 
 
 def _biased(ctx: Context, x: Value, bias: Value | None) -> Value:
@@ -109,11 +115,11 @@ def _biased(ctx: Context, x: Value, bias: Value | None) -> Value:
 def padding_of(
     ctx: Context, x: Value, windows: Sequence[int], strides: Sequence[int], auto_pad: str,
     pads: Sequence[int] | None, ceil_mode: bool = False,
-) -> list[tuple[int, int]]:  # fmt: skip
+) -> Padding:  # fmt: skip
     """Returns the low and high padding of each spatial dimension."""
     spatial = len(windows)
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        return list(same_padding(x.type.static_shape[2:], windows, strides, odd_in_front=auto_pad == "SAME_LOWER"))
+        return same_padding(ctx, ctx.extents(x)[2:], windows, strides, odd_in_front=auto_pad == "SAME_LOWER")
     if auto_pad not in ("NOTSET", "VALID"):
         ctx.unsupported("auto_pad", auto_pad, "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     given = list(pads or [0] * 2 * spatial) if auto_pad == "NOTSET" else [0] * 2 * spatial
@@ -121,9 +127,9 @@ def padding_of(
     if not ceil_mode:
         return padding
     rounded = []
-    for (low, high), extent, window, stride in zip(padding, x.type.shape[2:], windows, strides, strict=True):
+    for (low, high), extent, window, stride in zip(padding, ctx.extents(x)[2:], windows, strides, strict=True):
         count = -(-(extent + low + high - window) // stride)
         # A window that would start in the padding after the last element is dropped.
-        count -= (count * stride) >= extent + low
-        rounded.append((low, max(high, count * stride + window - extent - low)))
+        count = chosen(ctx, "GE", count * stride, extent + low, count - 1, count)
+        rounded.append((low, larger(ctx, count * stride + window - extent - low, high)))
     return rounded

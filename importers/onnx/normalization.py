@@ -59,12 +59,12 @@ def group_normalization(
     ctx: Context, x: Value, scale: Value, bias: Value, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Value:
     """GroupNormalization(X, scale, bias, num_groups, epsilon)"""
-    count, channels, *extents = x.type.static_shape
+    count, channels, *extents = ctx.extents(x)
     grouped = ctx.reshape(x, (count, num_groups, channels // num_groups, *extents))
     wide = ctx.convert(grouped, F32) if stash_type == 1 else grouped
     normal, _, _ = _normalized(ctx, wide, list(range(2, grouped.type.rank)), epsilon)
     shape = (channels, *[1] * len(extents))
-    normal = ctx.reshape(ctx.convert(normal, x.type.element_type), x.type.static_shape)
+    normal = ctx.reshape(ctx.convert(normal, x.type.element_type), ctx.extents(x))
     return ctx.plus(ctx.times(normal, ctx.reshape(scale, shape)), ctx.reshape(bias, shape))
 
 

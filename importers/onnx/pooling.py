@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from trivium.importers.convolution import largest_of_windows, reaches
 from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.emit import accumulation_type
@@ -103,13 +101,14 @@ def average_pool(
     kind = x.type.element_type
     wide = ctx.convert(x, accumulation_type(kind))
     sums = ctx.reduce_window(ops.Add, wide, *window)
-    ones = np.ones((1, 1, *x.type.static_shape[2:]), wide.type.dtype)
+    ones = ctx.full((1, 1, *ctx.extents(x)[2:]), 1, wide.type.element_type)
     if count_include_pad:
         given = padding_of(ctx, x, windows, strides, auto_pad, pads)
-        ones = np.pad(ones, ((0, 0), (0, 0), *given), constant_values=1)
+        lows, highs = zip((0, 0), (0, 0), *given, strict=True)
+        ones = ctx.pad(ones, lows, highs, 1)
         rest = tuple((low - mine, high - yours) for (low, high), (mine, yours) in zip(padding, given, strict=True))
         window = (window[0], window[1], ((0, 0), (0, 0), *rest), window[3])
-    counts = ctx.reduce_window(ops.Add, ctx.elements(ones), *window)
+    counts = ctx.reduce_window(ops.Add, ones, *window)
     return ctx.convert(ctx.over(sums, counts), kind)
 
 

@@ -27,9 +27,9 @@ def grid_sample(
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     if mode not in ("linear", "cubic", "nearest") or padding_mode not in ("zeros", "border", "reflection"):
         ctx.unsupported("mode", f"{mode}, {padding_mode}", "linear, cubic or nearest; zeros, border or reflection")
-    batch, channels, *extents = x.type.static_shape
-    out = grid.type.static_shape[1:-1]
-    points = ctx.reshape(grid, (batch, int(np.prod(out)), len(extents)))
+    batch, channels, *out = *ctx.extents(x)[:2], *ctx.extents(grid)[1:-1]
+    extents = _spatial(x)
+    points = ctx.reshape(grid, (batch, math.prod(out), len(extents)))
     taps = []
     for index, extent in enumerate(extents):
         last = len(extents) - 1 - index
@@ -128,9 +128,15 @@ def sampled(ctx: Context, x: Value, taps: Sequence[Sequence[Tap]]) -> Value:
     return total
 
 
+def _spatial(x: Value) -> tuple[int, ...]:
+    """Returns the extents of an image's space, which are numbers."""
+    return x.type.with_shape(x.type.shape[2:]).static_shape
+
+
 def _read(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
-    batch, channels, *extents = x.type.static_shape
-    flat = ctx.transpose(ctx.reshape(x, (batch, channels, int(np.prod(extents)))), [0, 2, 1])
+    batch, channels = ctx.extents(x)[:2]
+    extents = _spatial(x)
+    flat = ctx.transpose(ctx.reshape(x, (batch, channels, math.prod(extents))), [0, 2, 1])
     index, is_inside = None, None
     for at, extent in zip(places, extents, strict=True):
         low, high = ctx.full_like(at, 0), ctx.full_like(at, extent - 1)
@@ -144,7 +150,7 @@ def _read(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
         offset_dims=(2,), collapsed_slice_dims=(1,), operand_batching_dims=(0,), start_indices_batching_dims=(0,),
         start_index_map=(1,), index_vector_dim=2,
     )  # fmt: skip
-    taken = ctx.add(ops.Gather(flat, ctx.unsqueeze(index, [2]), numbers, slice_sizes=[1, 1, channels]))
+    taken = ctx.gather(flat, ctx.unsqueeze(index, [2]), numbers, [1, 1, channels])
     taken = ctx.transpose(taken, [0, 2, 1])
     return ctx.select(ctx.unsqueeze(is_inside, [1]), taken, ctx.full_like(taken, 0))
 
@@ -156,9 +162,9 @@ def deform_conv(
     offset_group: int = 1, pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
 ) -> Value:  # fmt: skip
     """DeformConv(X, W, offset, B, mask, ...): a convolution whose windows read each element at a position of its own"""
-    batch, channels, *extents = x.type.static_shape
+    batch, extents = ctx.extent(x, 0), _spatial(x)
     filters, inner, *sizes = w.type.static_shape
-    spatial, out = len(sizes), offset.type.static_shape[2:]
+    channels, spatial, out = inner * group, len(sizes), _spatial(offset)
     strides, dilations, pads = strides or [1] * spatial, dilations or [1] * spatial, pads or [0] * 2 * spatial
     taps, points = int(np.prod(sizes)), int(np.prod(out))
     moved = ctx.reshape(offset, (batch * offset_group, taps, spatial, points))

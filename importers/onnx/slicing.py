@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, cast, get_args
-
-import numpy as np
+from typing import NamedTuple, cast, get_args
 
 from trivium.importers.dynamic import Extent, chosen, clamped, divided, larger, numbers_of, scalar_of
-from trivium.importers.emit import require_computable
 from trivium.importers.onnx.context import Context, axes_of, rule
 from trivium.importers.onnx.shape import from_front
+from trivium.importers.padding import Mode, places_of_padding
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I64
-
-Mode = Literal["reflect", "edge", "wrap"]
-"""The padding around a tensor, if it is not a constant."""
 
 
 class Range(NamedTuple):
@@ -91,7 +85,7 @@ def pad(
         ctx.unsupported("mode", mode, "constant, reflect, edge or wrap")
     for axis, edges in enumerate(zip(lows, highs, strict=True)):
         if edges != (0, 0):
-            x = ctx.take(x, _places(ctx, ctx.extent(x, axis), edges, cast(Mode, mode)), axis)
+            x = ctx.take(x, places_of_padding(ctx, ctx.extent(x, axis), edges, cast(Mode, mode)), axis)
     return x
 
 
@@ -105,26 +99,3 @@ def _spread(ctx: Context, axes: Sequence[Extent], entries: Sequence[Extent], ran
     for axis, entry in zip(from_front(ctx, axes, rank), entries, strict=True):
         spread = [chosen(ctx, "EQ", axis, d, entry, before) for d, before in enumerate(spread)]
     return spread
-
-
-def _places(ctx: Context, extent: Extent, edges: tuple[Extent, Extent], mode: Mode) -> Value:
-    """Returns the index of the element at each position of a padded dimension."""
-    low, high = edges
-    known = numbers_of([extent, low, high])
-    if known is not None:
-        require_computable(sum(known), "a padded dimension")
-        return ctx.elements(np.pad(np.arange(known[0]), known[1:], mode=mode), I64)
-    places = ctx.minus(ctx.iota([low + extent + high], 0), scalar_of(ctx, low))
-    last = scalar_of(ctx, extent - 1)
-    if mode == "edge":
-        return ctx.add(ops.Clamp(ctx.scalar(0, I64), places, last))
-    period = extent if mode == "wrap" else larger(ctx, (extent - 1) * 2, 1)
-    turned = _modulo(ctx, places, period)
-    return turned if mode == "wrap" else ctx.binary(ops.Minimum, turned, ctx.minus(scalar_of(ctx, period), turned))
-
-
-def _modulo(ctx: Context, x: Value, period: Extent) -> Value:
-    """Returns what remains of integers, not negative."""
-    by = scalar_of(ctx, period)
-    rest = ctx.binary(ops.Remainder, x, by)
-    return ctx.binary(ops.Remainder, ctx.plus(rest, by), by)

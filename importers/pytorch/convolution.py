@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trivium.importers.convolution import Layout, Windows, filter_gradient, input_gradient, reaches, same_padding
+from trivium.importers.convolution import (
+    Layout,
+    Windows,
+    filter_gradient,
+    input_gradient,
+    reaches,
+    same_padding,
+    transposed_convolution,
+)
 from trivium.importers.convolution import convolution as convolve
 from trivium.importers.pytorch.context import Context, rule, spread
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import TensorType
 
 Ints = Sequence[int]
 Spread = Sequence[int] | int
@@ -37,8 +44,8 @@ def convolution(
     stride, padding, dilation = spread(stride, count, 1), spread(padding, count), spread(dilation, count, 1)
     layout, windows = Layout.channels_first(count), _windows(weight, stride, padding, dilation)
     if transposed:
-        extents = TensorType(ctx.result.shape[len(shape) - count :], ctx.result.element_type).static_shape
-        result = input_gradient(ctx, batched, weight, windows, extents, layout, layout, groups)
+        beyond = spread(output_padding, count)
+        result = transposed_convolution(ctx, batched, weight, windows, beyond, layout, layout, groups)
     else:
         result = convolve(ctx, batched, weight, windows, layout, layout, groups)
     result = ctx.reshape(result, shape)
@@ -82,7 +89,7 @@ def conv_padding(
         return conv(ctx, input, weight, bias, stride, 0, dilation, groups)
     lead = input.type.rank - count
     reach = reaches(kernel, spread(dilation, count, 1))
-    edges = same_padding(input.type.static_shape[lead:], reach, (1,) * count)
+    edges = same_padding(ctx, (1,) * count, reach, (1,) * count)  # windows that move by 1 need as much for any extent
     padded = ctx.pad(input, [0] * lead + [low for low, _ in edges], [0] * lead + [high for _, high in edges])
     return conv(ctx, padded, weight, bias, stride, 0, dilation, groups)
 

@@ -7,7 +7,7 @@ import numpy as np
 from trivium.importers.emit import require_computable
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir.core import Value
-from trivium.ir.types import I64, is_float
+from trivium.ir.types import F64, I64, is_float
 
 
 @rule("aten.full.default", "aten.full_like.default", "aten.new_full.default")
@@ -63,12 +63,12 @@ def iota(ctx: Context, length: int, *, start: int, step: int) -> Value:
 
 def _ramp(ctx: Context, start: Number, step: Number) -> Value:
     """Returns `start`, `start + step`, ...; floats are computed in double precision, as in PyTorch."""
-    shape, kind = ctx.shape, ctx.result.element_type
-    if is_float(kind):
+    kind, wide = ctx.result.element_type, F64 if is_float(ctx.result.element_type) else I64
+    if wide is F64 and ctx.result.is_static:
         return ctx.ramp(start, step, ctx.result.static_shape[0], kind)
-    ramp = ctx.iota(shape, 0, I64)
-    scaled = ramp if step == 1 else ctx.times(ramp, ctx.tensor(step, I64))
-    return ctx.convert(scaled if start == 0 else ctx.plus(scaled, ctx.tensor(start, I64)), kind)
+    ramp = ctx.iota(ctx.shape, 0, wide)
+    scaled = ramp if step == 1 else ctx.times(ramp, ctx.tensor(step, wide))
+    return ctx.convert(scaled if start == 0 else ctx.plus(scaled, ctx.tensor(start, wide)), kind)
 
 
 @rule("aten.linspace.default")

@@ -25,7 +25,7 @@ def c2c(ctx: Context, x: Value, dim: Ints, normalization: int, forward: bool) ->
 @rule("aten._fft_r2c.default")
 def r2c(ctx: Context, x: Value, dim: Ints, normalization: int, onesided: bool) -> Value:
     """_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor"""
-    shape = x.type.static_shape
+    shape = x.type.shape
     count = math.prod(shape[d] for d in dim)
     if onesided:
         x = _along(ctx, x, dim[-1], "RFFT", shape[dim[-1]])

@@ -85,11 +85,13 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
             raise UnsupportedOpError("1 op is not supported:", found) from error
 
     def _size(self, expression: sympy.Basic, meta: Meta) -> Extent | Value | bool:
-        """Returns a size that follows from those of inputs, or a condition on sizes."""
+        """Returns a number that follows from the sizes of inputs, or a condition on sizes."""
         emit = self.emit
         if isinstance(meta, torch.SymBool):
             return emit.symbols.condition(emit, expression)
-        assert isinstance(meta, torch.SymInt), f"{expression} is no integer"
+        if isinstance(meta, torch.SymFloat):
+            return emit.symbols.float_of(emit, expression)
+        assert isinstance(meta, torch.SymInt)
         return emit.symbols.extent(emit, meta)
 
     def _has_open_sizes(self, node: fx.Node) -> bool:

@@ -258,9 +258,9 @@ def masked_scatter(ctx: Context, x: Value, mask: Value, source: Value) -> Value:
     shape = ctx.shape
     x, mask = ctx.broadcast(x, shape), ctx.broadcast(mask, shape)
     # The n-th selected position takes the n-th element of the source.
-    chosen = ctx.convert(ctx.reshape(mask, (mask.type.size,)), I64)
+    chosen = ctx.convert(ctx.flattened(mask), I64)
     place = ctx.minus(scan(ctx, ops.Add, chosen, 0), ctx.scalar(1, I64))
-    taken = ctx.take(ctx.reshape(source, (source.type.size,)), ctx.reshape(place, shape))
+    taken = ctx.take(ctx.flattened(source), ctx.reshape(place, shape))
     return ctx.select(mask, taken, x)
 
 
@@ -287,7 +287,7 @@ def scatter_reduce(
     """scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)
     -> Tensor"""
     op, kind = REDUCTIONS[reduce], x.type.element_type
-    ones, zeros = ctx.full(index.type.static_shape, 1, kind), ctx.full_like(x, 0)
+    ones, zeros = ctx.full(ctx.extents(index), 1, kind), ctx.full_like(x, 0)
     count = _scattered(ctx, ops.Add, zeros, dim, index, ones)
     untouched = ctx.compare("EQ", count, zeros)
     start = x if include_self else ctx.select(untouched, x, ctx.full_like(x, neutral(op, kind)))
@@ -305,8 +305,7 @@ def index_reduce(
     """index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)
     -> Tensor"""
     if source.type.rank:
-        index = ctx.reshape(index, (index.type.size,))
-        index = ctx.broadcast_in_dim(index, source.type.static_shape, [dim(dim_, source.type.rank)])
+        index = ctx.broadcast_in_dim(ctx.flattened(index), ctx.extents(source), [dim(dim_, source.type.rank)])
     else:
         index = ctx.reshape(index, ())
     return scatter_reduce(ctx, x, dim_, index, source, reduce, include_self=include_self)
@@ -318,9 +317,9 @@ def _scattered(ctx: Context, op: type | None, x: Value, dim_: int, index: Value,
         old, new = ctx.reshape(x, (1,)), ctx.reshape(source, (1,))
         return ctx.reshape(scatter_into(ctx, op, old, 0, ctx.reshape(index, (1,)), new), ())
     if source.type.rank:
-        for d, extent in enumerate(index.type.static_shape):
+        for d, extent in enumerate(ctx.extents(index)):
             source = ctx.slice(source, d, 0, extent)
-    updates = ctx.broadcast(source, index.type.shape)
+    updates = ctx.broadcast(source, ctx.extents(index))
     return scatter_into(ctx, op, x, dim(dim_, x.type.rank), index, updates)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from trivium.importers.dynamic import Extent, clamped, from_front, scalar_of
-from trivium.importers.emit import in_single, require_computable
+from trivium.importers.emit import in_single
+from trivium.importers.padding import Mode, places_of_padding
 from trivium.importers.pytorch.checking import check_indices
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir import ops
@@ -37,26 +38,22 @@ def constant_pad_nd(ctx: Context, x: Value, pad: Sequence[int], value: Number = 
     return ctx.pad(x, (*rest, *pad[-2::-2]), (*rest, *pad[::-2]), ctx.tensor(value, x.type.element_type))
 
 
+PADDING_MODES: dict[str, Mode] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
 @rule("aten.pad.default")
 def pad(ctx: Context, x: Value, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Value:
     """pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor"""
     if mode == "constant":
         return constant_pad_nd(ctx, x, pad, value or 0)
-    return padded_by_index(ctx, x, pad, {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])
+    return padded_by_index(ctx, x, pad, PADDING_MODES[mode])
 
 
-def padded_by_index(ctx: Context, x: Value, pad: Sequence[int], mode: str) -> Value:
+def padded_by_index(ctx: Context, x: Value, pad: Sequence[int], mode: Mode) -> Value:
     """Pads the last dimensions with elements of `x` itself, selected as by NumPy's mode of that name."""
     for i in range(len(pad) // 2):
         d = x.type.rank - 1 - i
-        low, high = pad[2 * i], pad[2 * i + 1]
-        kept = np.arange(max(-low, 0), x.type.shape[d] - max(-high, 0))
-        require_computable(len(kept) + max(low, 0) + max(high, 0), f"dimension {d} of the result")
-        if mode == "edge":  # also where padding below 0 leaves no element to repeat
-            places = np.clip(np.arange(-low, x.type.shape[d] + high), 0, x.type.shape[d] - 1)
-        else:
-            places = np.pad(kept, (max(low, 0), max(high, 0)), mode=mode)  # type: ignore[call-overload]
-        x = ctx.take(x, ctx.elements(places), d)
+        x = ctx.take(x, places_of_padding(ctx, ctx.extent(x, d), (pad[2 * i], pad[2 * i + 1]), mode), d)
     return x
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import ml_dtypes
 
+from trivium.importers.dynamic import Extent
 from trivium.importers.emit import accumulation_type
 from trivium.importers.pytorch.context import Context, rule
 from trivium.ir import ops
@@ -290,9 +291,9 @@ def native_group_norm(
     input: Value,
     weight: Value | None,
     bias: Value | None,
-    N: int,
-    C: int,
-    HxW: int,
+    N: Extent,
+    C: Extent,
+    HxW: Extent,
     group: int,
     eps: float,
 ) -> tuple[Value, Value, Value]:
@@ -303,7 +304,7 @@ def native_group_norm(
     mean = ctx.mean(wide, (2,), keep=True)
     centered = ctx.minus(wide, mean)
     inverse = _inverse_deviation(ctx, ctx.mean(ctx.times(centered, centered), (2,), keep=True), eps)
-    shape = input.type.shape
+    shape = ctx.extents(input)
     result = ctx.reshape(ctx.times(centered, inverse), shape)
     for op, factor in ((ops.Multiply, weight), (ops.Add, bias)):
         if factor is not None:
@@ -325,5 +326,5 @@ def group_norm(
 ) -> Value:
     """group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05,
     bool cudnn_enabled=True) -> Tensor"""
-    batch, channels, *rest = input.type.static_shape
+    batch, channels, *rest = ctx.extents(input)
     return native_group_norm(ctx, input, weight, bias, batch, channels, math.prod(rest), num_groups, eps)[0]

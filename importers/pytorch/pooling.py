@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
 from trivium.importers.convolution import Geometry, largest_of_windows
+from trivium.importers.dynamic import Extent, Size, is_number, scalar_of
 from trivium.importers.pytorch.context import Context, rule, spread
 from trivium.importers.pytorch.indexing import scatter_into
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import TensorType
+from trivium.ir.types import I64
 
 Ints = Sequence[int]
 Spread = Sequence[int] | int
@@ -31,7 +33,7 @@ def max_pool_with_indices(
 ) -> tuple[Value, Value | None]:
     """max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1,
     bool ceil_mode=False) -> (Tensor, Tensor)"""
-    geometry = _geometry(ctx, x, kernel_size, stride, padding, dilation)
+    geometry = _geometry(ctx, x, kernel_size, stride, padding, dilation, ceil_mode)
     if not ctx.used[1]:
         return ctx.reduce_window(ops.Maximum, x, *geometry), None
     return _with_indices(ctx, x, geometry)
@@ -49,10 +51,12 @@ def max_pool(
 ) -> Value:
     """max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1,
     bool ceil_mode=False) -> Tensor"""
-    return ctx.reduce_window(ops.Maximum, x, *_geometry(ctx, x, kernel_size, stride, padding, dilation))
+    return ctx.reduce_window(ops.Maximum, x, *_geometry(ctx, x, kernel_size, stride, padding, dilation, ceil_mode))
 
 
-def _geometry(ctx: Context, x: Value, kernel: Ints, stride: Ints, padding: Spread, dilation: Spread) -> Geometry:
+def _geometry(
+    ctx: Context, x: Value, kernel: Ints, stride: Ints, padding: Spread, dilation: Spread, ceil_mode: bool
+) -> Geometry:
     """Returns the windows over the last dimensions. The windows that `ceil_mode` adds follow from the result's shape,
     and are padded."""
     count = int(ctx.op.split("pool")[1][0])
@@ -60,13 +64,16 @@ def _geometry(ctx: Context, x: Value, kernel: Ints, stride: Ints, padding: Sprea
     stride = spread(stride, count) if stride else kernel
     padding, dilation = spread(padding, count), spread(dilation, count, 1)
     lead = x.type.rank - count
-    shape = ctx.result.shape if "backward" not in ctx.op else None
-    edges = []
-    for i, (k, s, p, d) in enumerate(zip(kernel, stride, padding, dilation, strict=True)):
-        extent = x.type.shape[lead + i]
-        out = shape[lead + i] if shape else 0
-        # Negative if the last windows do not reach the end.
-        edges.append((p, (out - 1) * s + (k - 1) * d + 1 - extent - p if out else p))
+    shape = ctx.shape if "backward" not in ctx.op else (0,) * x.type.rank
+    edges: list[tuple[int, Extent]] = []
+    for k, s, p, d, out, extent in zip(
+        kernel, stride, padding, dilation, shape[lead:], ctx.extents(x)[lead:], strict=True
+    ):
+        is_known = isinstance(out, int) and isinstance(extent, int)
+        if is_number(out, 0) or not (is_known or ceil_mode):
+            edges.append((p, p))
+        else:  # negative if the last windows do not reach the end
+            edges.append((p, (out - 1) * s + (k - 1) * d + 1 - extent - p))
     ones = (1,) * lead
     return (*ones, *kernel), (*ones, *stride), (*((0, 0),) * lead, *edges), (*ones, *dilation)
 
@@ -75,7 +82,7 @@ def _with_indices(ctx: Context, x: Value, geometry: Geometry) -> tuple[Value, Va
     """Returns the largest element of each window and its position in the flattened spatial dimensions; the first of
     equal ones."""
     count = int(ctx.op.split("pool")[1][0])
-    spatial = TensorType(x.type.shape[-count:], x.type.element_type).static_shape
+    spatial = ctx.extents(x)[-count:]
     place = ctx.iota((math.prod(spatial),), 0)
     places = ctx.broadcast(ctx.reshape(place, spatial), ctx.extents(x))
     return largest_of_windows(ctx, x, places, geometry)
@@ -123,10 +130,11 @@ def avg_pool(
 ) -> Value:
     """avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False,
     bool count_include_pad=True, int? divisor_override=None) -> Tensor"""
-    geometry = _geometry(ctx, x, kernel_size, stride, padding, ())
+    geometry = _geometry(ctx, x, kernel_size, stride, padding, (), ceil_mode)
     total = ctx.reduce_window(ops.Add, x, *geometry)
-    counts = _counts(x, geometry, padding, count_include_pad, divisor_override, total.type.shape)
-    return ctx.over(total, ctx.broadcast(ctx.elements(counts, x.type.element_type), ctx.extents(total)))
+    shape = ctx.extents(total)
+    counts = _counts(ctx, x, geometry, count_include_pad, divisor_override, shape)
+    return ctx.over(total, ctx.broadcast(counts, shape))
 
 
 @rule("aten.avg_pool2d_backward.default", "aten.avg_pool3d_backward.default")
@@ -143,10 +151,10 @@ def avg_pool_backward(
 ) -> Value:
     """avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding,
     bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor"""
-    window, strides, edges, _ = geometry = _geometry(ctx, x, kernel_size, stride, padding, ())
+    window, strides, edges, _ = geometry = _geometry(ctx, x, kernel_size, stride, padding, (), ceil_mode)
     shape = grad_output.type.static_shape
-    counts = _counts(x, geometry, padding, count_include_pad, divisor_override, shape)
-    shares = ctx.over(grad_output, ctx.broadcast(ctx.elements(counts, x.type.element_type), shape))
+    counts = _counts(ctx, x, geometry, count_include_pad, divisor_override, shape)
+    shares = ctx.over(grad_output, ctx.broadcast(counts, shape))
     # Each element sums the shares of the windows that contain it: a window slides over the shares, spread out by
     # strides.
     low = [k - 1 - p for k, (p, _) in zip(window, edges, strict=True)]
@@ -159,24 +167,29 @@ def avg_pool_backward(
 
 
 def _counts(
-    x: Value, geometry: Geometry, padding: Spread, include_pad: bool, override: int | None, shape: Sequence[int | None]
-) -> np.ndarray:
-    """Returns the divisor of each window's sum, as one factor per dimension; their product is the divisor. Elements
-    beyond the declared padding do not count."""
+    ctx: Context, x: Value, geometry: Geometry, include_pad: bool, override: int | None, shape: Sequence[Extent]
+) -> Value:
+    """Returns the divisor of each window's sum: the product of one factor per dimension. Elements beyond the declared
+    padding do not count."""
     window, strides, edges, _ = geometry
+    kind, rank = x.type.element_type, len(window)
     if override is not None:
-        return np.asarray(override)
-    counts = np.ones((1,) * len(window))
-    for d, (k, s, (p, _), extent, out) in enumerate(zip(window, strides, edges, x.type.shape, shape, strict=True)):
-        if (k, s, p) == (1, 1, 0) and extent == out:
+        return ctx.scalar(override, kind)
+    known, computed = np.ones((1,) * rank), []
+    for d, (k, s, (p, _), extent, out) in enumerate(zip(window, strides, edges, ctx.extents(x), shape, strict=True)):
+        if (k, s, p) == (1, 1, 0):
             continue
-        assert extent is not None, "an extent stays open"
-        assert out is not None, "the number of windows stays open"
-        start = np.arange(out) * s - p
-        low, high = (-p, extent + p) if include_pad else (0, extent)
-        along = np.minimum(start + k, high) - np.maximum(start, low)
-        counts = counts * along.reshape((-1,) + (1,) * (len(window) - 1 - d))
-    return counts
+        column = (-1,) + (1,) * (rank - 1 - d)
+        low, high = -p * include_pad, extent + p * include_pad
+        if isinstance(high, int) and isinstance(out, int):
+            start = np.arange(out) * s - p
+            known = known * (np.minimum(start + k, high) - np.maximum(start, low)).reshape(column)
+        else:
+            start = ctx.minus(ctx.times(ctx.iota([out], 0), ctx.scalar(s, I64)), ctx.scalar(p, I64))
+            end = ctx.binary(ops.Minimum, ctx.plus(start, ctx.scalar(k, I64)), scalar_of(ctx, high))
+            along = ctx.minus(end, ctx.binary(ops.Maximum, start, ctx.scalar(low, I64)))
+            computed.append(ctx.reshape(ctx.convert(along, kind), (out, *column[1:])))
+    return reduce(ctx.times, computed, ctx.elements(known, kind))
 
 
 @rule(
@@ -186,21 +199,37 @@ def _counts(
 def adaptive_avg_pool(ctx: Context, x: Value, output_size: Ints) -> Value:
     """_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"""
     count = len(spread(output_size, int(ctx.op.split("pool")[1][0])))
-    wanted = TensorType(ctx.result.shape[-count:], x.type.element_type).static_shape
     for d in range(x.type.rank - count, x.type.rank):
-        x = _adaptive_mean(ctx, x, d, wanted[d - ctx.result.rank])
+        x = _adaptive_mean(ctx, x, d, ctx.shape[d - ctx.result.rank])
     return x
 
 
-def _adaptive_mean(ctx: Context, x: Value, d: int, out: int) -> Value:
+def _adaptive_mean(ctx: Context, x: Value, d: int, out: Extent) -> Value:
     """Returns the means of `out` parts of a dimension; parts overlap if it is not divisible."""
-    extent = x.type.shape[d]
+    extent = ctx.extent(x, d)
     if extent == out:
         return x
-    if out == 1:
+    if is_number(out, 1):
         return ctx.mean(x, (d,), keep=True)
+    if isinstance(extent, Size) or isinstance(out, Size):
+        return _mean_of_parts(ctx, x, d, out)
     if extent % out == 0:
         split = ctx.reshape(x, (*ctx.extents(x)[:d], out, extent // out, *ctx.extents(x)[d + 1 :]))
         return ctx.mean(split, (d + 1,))
     limits = [(i * extent // out, -(-(i + 1) * extent // out)) for i in range(out)]
     return ctx.concatenate([ctx.mean(ctx.slice(x, d, low, high), (d,), keep=True) for low, high in limits], d)
+
+
+def _mean_of_parts(ctx: Context, x: Value, d: int, out: Extent) -> Value:
+    """Returns the same where the dimension has an open size: each part adds up the elements between its limits."""
+    extents, kind = ctx.extents(x), x.type.element_type
+    part, place = (ctx.iota([out, extents[d]], i) for i in range(2))
+    whole, parts, one = scalar_of(ctx, extents[d]), scalar_of(ctx, out), ctx.scalar(1, I64)
+    low = ctx.over(ctx.times(part, whole), parts)
+    high = ctx.over(ctx.minus(ctx.plus(ctx.times(ctx.plus(part, one), whole), parts), one), parts)
+    is_part = ctx.binary(ops.And, ctx.compare("GE", place, low), ctx.compare("LT", place, high))
+    shape = [*extents[:d], out, *extents[d:]]
+    spread_out = ctx.broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != d])
+    taken = ctx.select(ctx.broadcast_in_dim(is_part, shape, [d, d + 1]), spread_out, ctx.scalar(0, kind))
+    counts = ctx.reduce(ops.Add, ctx.convert(is_part, kind), [1])
+    return ctx.over(ctx.reduce(ops.Add, taken, [d + 1]), ctx.reshape(counts, [out, *[1] * (x.type.rank - 1 - d)]))

@@ -31,7 +31,7 @@ from trivium.importers.pytorch.decompositions import export_decompositions
 from trivium.importers.pytorch.graph import convert_graph, location_of, outputs_of, require_rules, target_name
 from trivium.importers.pytorch.outputs import ImportedGraph, InputIndex, OpenNumbers, ResultIndex, SizeIndex
 from trivium.importers.pytorch.serialized import exported_program
-from trivium.importers.pytorch.symbols import Symbols, has_symbols
+from trivium.importers.pytorch.symbols import Symbols, has_symbols, symbolic
 from trivium.ir.attributes import Dictionary
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
@@ -68,11 +68,29 @@ def import_module(
 
 def _decomposed(program: ExportedProgram, what: str | Path) -> ExportedProgram:
     """Returns the program with the ops that have no rule expressed in terms of others."""
+    given = _open_sizes(program)
     try:
         with _without_noise():
-            return program.run_decompositions(export_decompositions())
+            decomposed = program.run_decompositions(export_decompositions())
     except Exception as error:  # various types: PyTorch traces the program again
         raise Error(f"torch.export cannot decompose {what}: {type(error).__name__}: {error}") from error
+    if fixed := [name for name in given if name not in _open_sizes(decomposed)]:
+        message = f"{what} has ops that are composed of others only for numbers, and leaves open: {', '.join(fixed)}"
+        raise UnsupportedOpError(f"{message}; expected a program that is exported with numbers there")
+    return decomposed
+
+
+def _open_sizes(program: ExportedProgram) -> list[str]:
+    """Returns the names of the inputs' dimensions whose sizes are open. PyTorch forgets them once it has decided by the
+    number that a size had in the example."""
+    metas = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    return [
+        f"dimension {dimension} of {name}"
+        for name, meta in metas.items()
+        if isinstance(meta, torch.Tensor)
+        for dimension, extent in enumerate(meta.shape)
+        if symbolic(extent) is not None
+    ]
 
 
 def _require_kind(parameters: str) -> None:

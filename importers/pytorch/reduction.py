@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.emit import accumulation_type, highest, lowest, neutral
 from trivium.importers.pytorch.context import Context, Number, dim, dims, rule
 from trivium.ir import ops
@@ -71,7 +72,7 @@ def max_dim(ctx: Context, x: Value, dim: int, keepdim: bool = False) -> tuple[Va
 @rule("aten.argmax.default", "aten.argmin.default")
 def argmax(ctx: Context, x: Value, dim: int | None = None, keepdim: bool = False) -> Value:
     """argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"""
-    flat = ctx.reshape(x, (x.type.size,)) if dim is None else x
+    flat = ctx.flattened(x) if dim is None else x
     return ctx.reshape(_extreme(ctx, flat, dim or 0)[1], ctx.shape)
 
 
@@ -115,9 +116,17 @@ def _moments(ctx: Context, x: Value, over: Dims, correction: float | None, keep:
     average = ctx.mean(wide, present, keep=True)
     deviation = ctx.minus(wide, average)
     total = ctx.reduce(ops.Add, ctx.times(deviation, deviation), present, keep)
-    freedom = max(math.prod(x.type.shape[d] for d in present) - (1 if correction is None else correction), 0)
-    variance = ctx.over(total, ctx.scalar(freedom, wide.type.element_type))
-    return ctx.convert(variance, kind), ctx.convert(ctx.reshape(average, variance.type.shape), kind)
+    variance = ctx.over(total, _freedom(ctx, ctx.count(x, present), 1 if correction is None else correction, wide))
+    return ctx.convert(variance, kind), ctx.convert(ctx.reshape(average, ctx.extents(variance)), kind)
+
+
+def _freedom(ctx: Context, count: Extent, correction: float, like: Value) -> Value:
+    """Returns the number by which a sum of `count` squares is divided, which is at least 0, in the type of `like`."""
+    kind = like.type.element_type
+    if isinstance(count, int):
+        return ctx.scalar(max(count - correction, 0), kind)
+    less = ctx.minus(ctx.convert(scalar_of(ctx, count), kind), ctx.scalar(correction, kind))
+    return ctx.binary(ops.Maximum, less, ctx.scalar(0, kind))
 
 
 # Scans

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-import numpy as np
-
-from trivium.importers.dynamic import Extent, clamped, from_front, larger, scalar_of, smaller
+from trivium.importers.dynamic import Extent, Size, clamped, from_front, larger, scalar_of, smaller
+from trivium.importers.padding import modulo
 from trivium.importers.pytorch.checking import check_indices
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.ir import ops
@@ -145,14 +144,17 @@ def flip(ctx: Context, x: Value, dims: Sequence[int]) -> Value:
 @rule("aten.roll.default")
 def roll(ctx: Context, x: Value, shifts: Sequence[int], dims: Sequence[int] = ()) -> Value:
     """roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor"""
-    rolled = x if dims else ctx.reshape(x, (x.type.size,))
+    rolled = x if dims else ctx.flattened(x)
     for shift, d in zip(shifts, dims or (0,), strict=True):
         d = dim(d, rolled.type.rank)
-        extent = rolled.type.shape[d] if rolled.type.rank else 0
-        if extent and (cut := -shift % extent):
+        extent = ctx.extent(rolled, d) if rolled.type.rank else 0
+        if isinstance(extent, Size):
+            places = ctx.minus(ctx.iota([extent], 0), ctx.scalar(shift, I64))
+            rolled = ctx.take(rolled, modulo(ctx, places, extent), d)
+        elif extent and (cut := -shift % extent):
             parts = [ctx.slice(rolled, d, cut, extent), ctx.slice(rolled, d, 0, cut)]
             rolled = ctx.concatenate(parts, d)
-    return ctx.reshape(rolled, x.type.shape)
+    return ctx.reshape(rolled, ctx.extents(x))
 
 
 # Parts
@@ -222,15 +224,33 @@ def unbind(ctx: Context, x: Value, dim: int = 0) -> tuple[Value, ...]:
 @rule("aten.diagonal.default", "aten.diagonal_copy.default")
 def diagonal(ctx: Context, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
     """diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"""
-    if not ctx.result.size:
+    if 0 in ctx.result.shape:
         return ctx.full(ctx.shape, 0, x.type.element_type)
     one, other = dim(dim1, x.type.rank), dim(dim2, x.type.rank)
     rest = [d for d in range(x.type.rank) if d not in (one, other)]
-    rows, columns = x.type.shape[one], x.type.shape[other]
-    flat = ctx.reshape(ctx.transpose(x, [*rest, one, other]), (*(x.type.shape[d] for d in rest), rows * columns))
-    row, column = max(-offset, 0), max(offset, 0)
-    steps = np.arange(ctx.result.static_shape[-1])
-    return ctx.take(flat, ctx.elements((row + steps) * columns + column + steps), len(rest))
+    extents = ctx.extents(x)
+    rows, columns = extents[one], extents[other]
+    flat = ctx.reshape(ctx.transpose(x, [*rest, one, other]), [*(extents[d] for d in rest), rows * columns])
+    first, step, count = columns * max(-offset, 0) + max(offset, 0), columns + 1, ctx.shape[-1]
+    if isinstance(first, int) and isinstance(step, int) and isinstance(count, int):
+        places = ctx.ramp(first, step, count, I64)
+    else:
+        steps = ctx.times(ctx.iota([count], 0), scalar_of(ctx, step))
+        places = ctx.plus(scalar_of(ctx, first), steps)
+    return ctx.take(flat, places, len(rest))
+
+
+@rule("aten.unfold.default", "aten.unfold_copy.default")
+def unfold(ctx: Context, x: Value, dimension: int, size: int, step: int) -> Value:
+    """unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)"""
+    if not x.type.rank:
+        return ctx.slice(ctx.reshape(x, (1,)), 0, 0, size)
+    d = dim(dimension, x.type.rank)
+    extents = [ctx.shape[d], size]
+    places = ctx.plus(ctx.scaled(ctx.iota(extents, 0), step), ctx.iota(extents, 1))
+    windows = ctx.take(x, places, d)
+    order = [i for i in range(windows.type.rank) if i != d + 1]
+    return ctx.transpose(windows, [*order, d + 1])
 
 
 # Facts about sizes

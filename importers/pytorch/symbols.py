@@ -26,8 +26,9 @@ from trivium.importers.dynamic import (
 from trivium.importers.pytorch.types import element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Block, Value
+from trivium.ir.declare import Op
 from trivium.ir.errors import UnsupportedOpError
-from trivium.ir.types import I1, TensorType
+from trivium.ir.types import F64, I1, I64, TensorType
 
 Folded = TypeVar("Folded")
 
@@ -117,10 +118,25 @@ class Symbols:
             return int(expression)  # type: ignore[arg-type]
         if expression in self.values:
             return self.values[expression]
+        if type(expression) in ROUNDED:
+            rounded = ROUNDED[type(expression)](self.float_of(emit, expression.args[0]))
+            return Size(emit, emit.convert(emit.add(rounded), I64))
         rule = EVALUATED.get(type(expression))
         if rule is None or not expression.args:
             raise UnsupportedOpError(f"the size {expression} does not follow from the sizes of inputs by integers")
         return rule(emit, *(self.evaluate(emit, part) for part in expression.args))
+
+    def float_of(self, emit: DynamicEmitter, expression: sympy.Basic) -> Value:
+        """Returns the value of an expression of floats, as a 0-d f64."""
+        if expression.is_number:
+            return emit.scalar(float(expression), F64)  # type: ignore[arg-type]
+        if isinstance(expression, functions.ToFloat) or expression.is_integer:
+            (inner,) = expression.args if isinstance(expression, functions.ToFloat) else (expression,)
+            return emit.convert(scalar_of(emit, self.evaluate(emit, inner)), F64)
+        rule = OF_FLOATS.get(type(expression))
+        if rule is None:
+            raise UnsupportedOpError(f"the number {expression} does not follow from the sizes of inputs by arithmetic")
+        return reduce(lambda a, b: emit.binary(rule, a, b), [self.float_of(emit, part) for part in expression.args])
 
     def condition(self, emit: DynamicEmitter, expression: sympy.Basic) -> Value | bool:
         """Returns whether a condition on sizes holds."""
@@ -183,3 +199,18 @@ EVALUATED: dict[type, Callable[..., Extent]] = {
     **dict.fromkeys((functions.Min, sympy.Min), _folded(smaller)),
 }
 """How functions of sizes are computed."""
+
+OF_FLOATS = {
+    sympy.Add: ops.Add,
+    sympy.Mul: ops.Multiply,
+    **dict.fromkeys((functions.FloatTrueDiv, functions.IntTrueDiv), ops.Divide),
+}
+"""How functions of floats are computed."""
+
+ROUNDED: dict[type, Callable[[Value], Op]] = {
+    functions.TruncToInt: lambda x: ops.Convert(x, result=x.type.with_element(I64)),
+    functions.FloorToInt: ops.Floor,
+    functions.CeilToInt: ops.Ceil,
+    functions.RoundToInt: ops.RoundNearestEven,
+}
+"""How a float becomes a size."""

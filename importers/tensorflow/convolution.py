@@ -39,7 +39,7 @@ def windows_of(
     if padding == "EXPLICIT":
         pairs = tuple((int(explicit[2 * i]), int(explicit[2 * i + 1])) for i in layout.space)
     elif padding == "SAME":
-        pairs = same_padding(extents, reaches(sizes, spread), steps)
+        pairs = same_padding(ctx, extents, reaches(sizes, spread), steps)
     else:
         pairs = ((0, 0),) * len(steps)
     return Windows(tuple(sizes), tuple(steps), tuple(spread), pairs)

@@ -132,7 +132,7 @@ def convolution(
     extents = [(n - 1) * step + 1 for n, step in zip(layouts[0].spatial(lhs.type.static_shape), apart, strict=True)]
     if padding == "SAME":
         sizes = reaches(layouts[1].spatial(rhs.type.static_shape), spread)
-        pairs = same_padding(extents, sizes, strides)
+        pairs = same_padding(ctx, extents, sizes, strides)
     else:
         given = explicit_padding or (0,) * (2 * space)
         pairs = [(given[2 * i], given[2 * i + 1]) for i in range(space)]

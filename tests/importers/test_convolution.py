@@ -19,7 +19,7 @@ from trivium.importers.convolution import (
     same_padding,
 )
 from trivium.importers.emit import Emitter
-from trivium.ir.core import Value
+from trivium.ir.core import Block, Value
 from trivium.ir.func import Function, Module
 from trivium.ir.types import type_of
 
@@ -128,10 +128,10 @@ def test_gradients(layouts: tuple[Layout, Layout], windows: Windows, groups: int
 )
 def test_same_padding_has_a_window_for_each_stride(extent: int, size: int, dilation: int, stride: int) -> None:
     reach = reaches((size,), (dilation,))
-    ((low, high),) = same_padding((extent,), reach, (stride,))
+    ((low, high),) = same_padding(Emitter(Block([])), (extent,), reach, (stride,))
     assert high - low in (0, 1)
     assert low + high == 0 or (extent + low + high - reach[0]) // stride + 1 == -(-extent // stride)
-    assert same_padding((extent,), reach, (stride,), odd_in_front=True) == ((high, low),)
+    assert same_padding(Emitter(Block([])), (extent,), reach, (stride,), odd_in_front=True) == ((high, low),)
 
 
 def test_layouts_have_names() -> None:

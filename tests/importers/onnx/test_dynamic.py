@@ -17,8 +17,8 @@ from tests.importers.onnx.arrays import floats, ints
 pytestmark = pytest.mark.onnx
 
 
-def model(text: str, *inputs: np.ndarray, opset: int = 21) -> Any:
-    """A model of nodes `text` whose inputs have no sizes."""
+def model(text: str, *inputs: np.ndarray, opset: int = 21, **weights: np.ndarray) -> Any:
+    """A model of nodes `text` whose inputs have no sizes, but whose weights do."""
     infos = [
         helper.make_tensor_value_info(
             f"x{i}", helper.np_dtype_to_tensor_dtype(x.dtype), [f"n{i}_{d}" for d in range(x.ndim)]
@@ -27,6 +27,7 @@ def model(text: str, *inputs: np.ndarray, opset: int = 21) -> Any:
     ]
     made = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]> g () => () {{ {text} }}')
     made.graph.input.extend(infos)
+    made.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in weights.items())
     made.graph.output.append(helper.make_empty_tensor_value_info("y"))
     return made
 
@@ -92,6 +93,31 @@ COMPUTED = [
 ]  # fmt: skip
 
 
+FILTERS = floats(4, 4, 3, 3)
+SPACE = "kernel_shape = [3, 2], strides = [2, 2]"
+
+IMAGES = [
+    *((f'y = Conv<auto_pad = "{pad}", strides = [2, 3]>(x0, w)', (IMAGE,)) for pad in ("SAME_UPPER", "SAME_LOWER")),
+    *((f"y = {op}<{SPACE}, ceil_mode = 1>(x0)", (IMAGE,)) for op in ("MaxPool", "AveragePool")),
+    *((f'y = {op}<{SPACE}, auto_pad = "SAME_UPPER">(x0)', (IMAGE,)) for op in ("MaxPool", "AveragePool", "LpPool")),
+    (f"y, i = MaxPool<{SPACE}, ceil_mode = 1>(x0)", (IMAGE,)),
+    (f"i, y = MaxPool<{SPACE}, ceil_mode = 1>(x0)", (IMAGE,)),
+    (f"y = AveragePool<{SPACE}, pads = [1, 0, 1, 1], count_include_pad = 1, ceil_mode = 1>(x0)", (IMAGE,)),
+    ("y = AveragePool<kernel_shape = [2, 2], pads = [1, 1, 0, 1]>(x0)", (IMAGE,)),
+    ("y = ConvTranspose<strides = [2, 2], pads = [1, 0, 1, 2], output_padding = [1, 0]>(x0, w)", (IMAGE,)),
+    ('y = ConvTranspose<strides = [2, 3], auto_pad = "SAME_UPPER">(x0, w)', (IMAGE,)),
+    ("y = GroupNormalization<num_groups = 2>(x0, s, b)", (IMAGE,)),
+    ("y = InstanceNormalization(x0, s, b)", (IMAGE,)),
+]
+
+OF_BATCHES = [
+    ("y = GridSample(x0, x1)", (IMAGE, floats(2, 3, 7, 2))),
+    ('y = GridSample<padding_mode = "reflection", mode = "cubic">(x0, x1)', (IMAGE, floats(2, 3, 7, 2))),
+    ("y = DeformConv(x0, w, x1)", (IMAGE, floats(2, 18, 4, 3))),
+]
+"""Ops that need the sizes of images."""
+
+
 def check(text: str, arrays: tuple[np.ndarray, ...]) -> None:
     constants = "zero = Constant<value = int64[1] {0}>() one = Constant<value = int64[1] {1}>() " * ("zero" in text)
     arrays = tuple(map(np.asarray, arrays))
@@ -112,6 +138,32 @@ def test_sizes_that_stay_open(text: str, arrays: tuple[np.ndarray, ...]) -> None
 @pytest.mark.parametrize(("text", "arrays"), COMPUTED, ids=[text for text, _ in COMPUTED])
 def test_shapes_and_axes_that_are_inputs(text: str, arrays: tuple[np.ndarray, ...]) -> None:
     check(text, arrays)
+
+
+WEIGHTS = {"w": FILTERS, "s": floats(4), "b": floats(4)}
+
+
+@pytest.mark.parametrize(("text", "arrays"), IMAGES, ids=[text for text, _ in IMAGES])
+def test_images_of_any_size(text: str, arrays: tuple[np.ndarray, ...]) -> None:
+    made = model(text, *arrays, **WEIGHTS)
+    run = trivium.compile(trivium.from_onnx(made, shapes={"x0": (None, 4, None, None)}))
+    for shape in (arrays[0].shape, (3, 4, 5, 8), (1, 4, 3, 3)):
+        expect(made, run, [floats(*shape)])
+
+
+@pytest.mark.parametrize(("text", "arrays"), OF_BATCHES, ids=[text for text, _ in OF_BATCHES])
+def test_any_number_of_images(text: str, arrays: tuple[np.ndarray, ...]) -> None:
+    made = model(text, *arrays, **WEIGHTS)
+    run = trivium.compile(trivium.from_onnx(made, shapes={f"x{i}": (None, *x.shape[1:]) for i, x in enumerate(arrays)}))
+    for count in (2, 3):
+        expect(made, run, [floats(count, *x.shape[1:]) for x in arrays])
+
+
+def expect(made: Any, run: Any, arrays: list[np.ndarray]) -> None:
+    expected = ReferenceEvaluator(made).run(None, {f"x{i}": x for i, x in enumerate(arrays)})[0]
+    (result,) = run(*arrays)
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_one_program_for_any_batch() -> None:

@@ -113,6 +113,60 @@ def test_open_sizes_stay_open(model: nn.Module, sizes: Any, calls: Sequence[tupl
             np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-5)
 
 
+class Applied(nn.Module):
+    """A function of one tensor, with the modules that it uses."""
+
+    def __init__(self, function: Any):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+OF_IMAGES = {
+    "mean of windows": lambda x: functional.avg_pool2d(x, 3, 2, 1),
+    "mean of windows without padding": lambda x: functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "places of the largest": lambda x: functional.max_pool2d(x, 3, 2, return_indices=True),
+    "parts": lambda x: functional.adaptive_avg_pool2d(x, (5, 3)),
+    "transposed convolution": nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2),
+    "convolution of the same size": nn.Conv2d(4, 4, (3, 2), padding="same", dilation=2),
+    "group normalization": nn.GroupNorm(2, 4),
+    "standard deviation": lambda x: (x.std((0, 2)), x.var(2, correction=0)),
+    "roll": lambda x: (x.roll(3, 0), x.roll((-1, 20), (2, 3))),
+    "diagonals": lambda x: (x.diagonal(0, 2, 3), x.diagonal(1, 0, 2), x.diagonal(-2, 2, 3)),
+    "scatter": lambda x: torch.zeros_like(x).scatter_add(2, x.argsort(2), x),
+    "reflected": lambda x: functional.pad(x, (1, 2, 2, 1), mode="reflect"),
+    "repeated edges": lambda x: functional.pad(x, (1, -2, -1, 3), mode="replicate"),
+    "wrapped": lambda x: functional.pad(x, (1, 2, 2, 1), mode="circular"),
+    "Fourier transform": lambda x: torch.fft.rfft(x).abs(),
+    "windows": lambda x: x.unfold(3, 3, 2),
+    "enlarged": lambda x: functional.interpolate(x, scale_factor=1.5),
+    "enlarged, linearly": lambda x: functional.interpolate(x, scale_factor=2, mode="bilinear"),
+    "place of the largest of all": lambda x: x.argmax(),
+}
+
+
+@pytest.mark.parametrize("name", OF_IMAGES)
+def test_images_of_any_size(name: str) -> None:
+    model = Applied(OF_IMAGES[name])
+    sizes = ({0: Dim.DYNAMIC, 2: Dim.DYNAMIC},)
+    module = trivium.from_torch(exported(model, sizes, drawn(3, 4, 12, 10)))
+    assert module.main.function_type.inputs[-1].shape == (None, 4, None, 10)
+    run = trivium.compile(module)
+    for shape in ((3, 4, 12, 10), (5, 4, 17, 10), (2, 4, 13, 10)):
+        x = drawn(*shape)
+        for found, wanted in zip(np_list(run(x.numpy())), np_list(model(x)), strict=True):
+            assert found.shape == wanted.shape
+            np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+
+
+def test_sizes_that_become_numbers_in_ops_of_others_are_an_error() -> None:
+    program = exported(Applied(lambda x: x.logcumsumexp(0)), ({0: Dim.DYNAMIC},), drawn(3, 4))
+    with pytest.raises(trivium.Error, match="leaves open: dimension 0 of x"):
+        trivium.from_torch(program)
+
+
 def shapes_of(kinds: Sequence[Any]) -> list[tuple[int | None, ...]]:
     return [kind.shape for kind in kinds]
 
