@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from trivium.ir.arrays import Datum
+from trivium.ir.attributes import DenseElements
+from trivium.ir.core import Value
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
-from trivium.ir.types import Type
+from trivium.ir.types import TensorType, Type
 
 if TYPE_CHECKING:
     from trivium.ir.ops.control import CustomCall
@@ -64,6 +68,32 @@ def evaluate_custom_call(op: CustomCall, arrays: Sequence[Datum]) -> tuple[Datum
         raise UnsupportedOpError("custom calls that are not registered with a meaning", [missing])
     returned = known.evaluate(op, *arrays)
     return tuple(returned) if isinstance(returned, Sequence) else (returned,)
+
+
+SHAPES_OF_RESULTS = "indices_of_shape_operands"
+"""The attribute by which JAX says that some operands are not the target's: they are the shapes of the results."""
+
+
+def states_shapes(op: CustomCall) -> bool:
+    """Whether the last operands are the shapes of the results, one each."""
+    indices = op.extra.get(SHAPES_OF_RESULTS)
+    count = len(op.operands)
+    return (
+        isinstance(indices, DenseElements)
+        and len(op.results) > 0
+        and indices.array.tolist() == list(range(count - len(op.results), count))
+    )
+
+
+def with_known_results(op: CustomCall, operands: Sequence[Value], shapes: Sequence[np.ndarray]) -> CustomCall:
+    """Returns a call with the target's operands alone, and with these shapes of results."""
+    given = {name: value for name, value in op.attributes.items() if value is not None}
+    if op.operand_layouts is not None:
+        given["operand_layouts"] = op.operand_layouts[: len(operands)]
+    kinds = cast(Sequence[TensorType], op.result_types)
+    results = [kind.with_shape(shape.tolist()) for kind, shape in zip(kinds, shapes, strict=True)]
+    extra = {name: value for name, value in op.extra.items() if name != SHAPES_OF_RESULTS}
+    return type(op)(operands, **given, results=results, extra=extra, location=op.location)
 
 
 def _identity(op: CustomCall, *arrays: Datum) -> tuple[Datum, ...]:

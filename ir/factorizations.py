@@ -35,6 +35,41 @@ def _info(failed: bool = False) -> np.ndarray:
     return np.asarray(int(failed), np.int32)
 
 
+def _potrf(a: Array, *, uplo: int) -> Arrays:
+    """Column by column; where the matrix is not positive-definite, `info` counts to the column that shows it."""
+    if uplo == ord("U"):
+        factor, info = _potrf(a.conj().T, uplo=ord("L"))
+        return factor.conj().T, info
+    factor = a.copy()
+    for k in range(len(a)):
+        row = factor[k, :k]
+        rest = factor[k, k].real - np.vdot(row, row).real
+        if not rest > 0:
+            return factor, np.asarray(k + 1, np.int32)
+        factor[k, k] = np.sqrt(rest)
+        factor[k + 1 :, k] = (factor[k + 1 :, k] - factor[k + 1 :, :k] @ row.conj()) / factor[k, k]
+    return factor, _info()
+
+
+def _trsm(a: Array, b: Array, *, side: int, uplo: int, trans_x: int, diag: int) -> Arrays:
+    triangle = np.tril(a) if uplo == ord("L") else np.triu(a)
+    if diag == ord("U"):
+        np.fill_diagonal(triangle, 1)
+    triangle = {"N": triangle, "T": triangle.T, "C": triangle.conj().T}[chr(trans_x)]
+    if side == ord("R"):
+        return (_substituted(triangle.T, b.T, lower=(uplo == ord("L")) != (trans_x == ord("N"))).T,)
+    return (_substituted(triangle, b, lower=(uplo == ord("L")) == (trans_x == ord("N"))),)
+
+
+def _substituted(triangle: Array, b: Array, lower: bool) -> Array:
+    """Solves row by row. A number that cannot be divided by makes infinities and NaN, as in LAPACK."""
+    x = b.copy()
+    for k in range(len(b)) if lower else reversed(range(len(b))):
+        known = slice(0, k) if lower else slice(k + 1, None)
+        x[k] = (x[k] - triangle[k, known] @ x[known]) / triangle[k, k]
+    return x
+
+
 def _getrf(a: Array) -> Arrays:
     lu, count = a.copy(), min(a.shape)
     pivots, info = np.zeros(count, np.int32), 0
@@ -233,6 +268,8 @@ def _gtsv(lower: Array, main: Array, upper: Array, b: Array) -> Arrays:
 
 
 _ROUTINES: dict[str, Callable[..., Arrays]] = {
+    "potrf": _potrf,
+    "trsm": _trsm,
     "getrf": _getrf,
     "geqrf": _geqrf,
     "geqp3": _geqp3,

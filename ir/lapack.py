@@ -19,7 +19,8 @@ import numpy as np
 
 from trivium.ir import factorizations
 from trivium.ir.attributes import Attribute, DenseElements, Dictionary, Integer
-from trivium.ir.custom_calls import register_custom_call
+from trivium.ir.core import Block
+from trivium.ir.custom_calls import register_custom_call, states_shapes, with_known_results
 from trivium.ir.errors import Error
 from trivium.ir.types import (
     F32,
@@ -33,6 +34,7 @@ from trivium.ir.types import (
     TensorType,
     Type,
     is_complex,
+    type_of,
 )
 
 if TYPE_CHECKING:
@@ -304,6 +306,13 @@ def _check_reflectors(extents: Extents, given: Numbers) -> str:
     )
 
 
+def _check_triangular(extents: Extents, given: Numbers) -> str:
+    side, met = ("rows", extents["r"]) if given["side"] == ord("L") else ("columns", extents["c"])
+    if met != extents["n"]:
+        return f"has matrices of order {extents['n']}, and right-hand sides of {met} {side}"
+    return ""
+
+
 def _check_product(extents: Extents, given: Numbers) -> str:
     met = extents["m"] if given["left"] else extents["n"]
     if extents["r"] != met:
@@ -338,6 +347,15 @@ _SVD = "m n, real k, m u, v n, i32"
 ROUTINES = {
     routine.name: routine
     for routine in (
+        Routine("potrf", "n n", "n n, i32", _TRIANGLE),
+        Routine(
+            "trsm",
+            "n n, r c",
+            "r c",
+            {"side": "LR", "uplo": "LU", "trans_x": "NTC", "diag": "NU"},
+            "",
+            _check_triangular,
+        ),
         Routine("getrf", "m n", "m n, i32 k, i32", {}),
         Routine("geqrf", "m n", "m n, k", {}),
         Routine("geqp3", "m n, i32 n", "m n, i32 n, k", {}),
@@ -362,9 +380,9 @@ ROUTINES = {
         Routine("gtsv", "n, n, n, n m", "n, n, n, n m, i32", {}),
     )
 }
-"""The results of syevd are the eigenvectors (with mode N, the matrix) and the eigenvalues. The first result of gesdd
-and gesvd, and the first three of gtsv, are the operands, which the routines overwrite. Complex matrices are symmetric
-for sytrf and sytrs, and Hermitian for hetrf and hetrs."""
+"""The result of potrf has the other triangle of its operand. The results of syevd are the eigenvectors (with mode N,
+the matrix) and the eigenvalues. The first result of gesdd and gesvd, and the first three of gtsv, are the operands,
+which the routines overwrite. Complex matrices are symmetric for sytrf and sytrs, and Hermitian for hetrf and hetrs."""
 
 _COMPLEX = {routine.complex_name: routine.name for routine in ROUTINES.values() if routine.complex_name}
 _TARGET = re.compile(r"lapack_([sdcz])([a-z0-9]+)_ffi")
@@ -372,6 +390,9 @@ _LETTERS = {"s": F32, "d": F64, "c": ComplexType(F32), "z": ComplexType(F64)}
 
 
 def _evaluate(op: CustomCall, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    if states_shapes(op):
+        arrays, shapes = arrays[: -len(op.results)], arrays[-len(op.results) :]
+        op = with_known_results(op, Block([type_of(array) for array in arrays]).arguments, shapes)
     call = read_call(op)
     return factorizations.evaluate(call.routine, arrays, ROUTINES[call.routine].settings(call.numbers))
 

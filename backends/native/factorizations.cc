@@ -1,5 +1,5 @@
-// Factorizations of batches of matrices, by the LAPACK routines that a program's caller has: LU, QR, LDL, orthogonal factors, eigenvalues,
-// singular values, and reductions to simpler forms. Matrices in memory are row-major; each is copied into LAPACK's column-major order and
+// Factorizations of batches of matrices, by the LAPACK routines that a program's caller has: Cholesky, LU, QR, LDL, orthogonal factors,
+// eigenvalues, singular values, and reductions to simpler forms. Matrices in memory are row-major; each is copied into LAPACK's column-major order and
 // back. The results are those of jaxlib's handlers of the same names, `info` included.
 
 #include <algorithm>
@@ -54,6 +54,45 @@ std::vector<T> Room(int64_t size) {
 template <class T>
 Int Size(const T& answer) {
   return std::max<Int>(static_cast<Int>(std::real(answer)), 1);
+}
+
+// attributes: batch, n, uplo (L or U). A Hermitian matrix -> its factor in that triangle, info.
+template <class T>
+void Potrf(void* routine, void** pointers, const int64_t* attributes) {
+  using Routine = void (*)(char*, Int*, T*, Int*, Int*);
+  const int64_t batch = attributes[0], n = attributes[1];
+  char uplo = static_cast<char>(attributes[2]);
+  const T* a = static_cast<T*>(pointers[0]);
+  T* factor = static_cast<T*>(pointers[1]);
+  Int* info = static_cast<Int*>(pointers[2]);
+  Int order = n, lead = Lead(n);
+  auto matrix = Room<T>(n * n);
+  for (int64_t b = 0; b < batch; ++b, a += n * n, factor += n * n, ++info) {
+    ToColumns(a, n, n, matrix.data());
+    reinterpret_cast<Routine>(routine)(&uplo, &order, matrix.data(), &lead, info);
+    ToRows(matrix.data(), n, n, factor);
+  }
+}
+
+// attributes: batch, n, rows and columns of b, side (L or R), uplo (L or U), how a is transposed (N, T or C), diag (N or U). a, b -> x.
+template <class T>
+void Trsm(void* routine, void** pointers, const int64_t* attributes) {
+  using Routine = void (*)(char*, char*, char*, char*, Int*, Int*, T*, T*, Int*, T*, Int*);
+  const auto [batch, n, rows, columns] = std::tuple(attributes[0], attributes[1], attributes[2], attributes[3]);
+  char side = static_cast<char>(attributes[4]), uplo = static_cast<char>(attributes[5]);
+  char transposed = static_cast<char>(attributes[6]), diagonal = static_cast<char>(attributes[7]);
+  const T* a = static_cast<T*>(pointers[0]);
+  const T* given = static_cast<T*>(pointers[1]);
+  T* solution = static_cast<T*>(pointers[2]);
+  Int height = rows, width = columns, order = Lead(n), lead = Lead(rows);
+  T one(1);
+  auto triangle = Room<T>(n * n), matrix = Room<T>(rows * columns);
+  for (int64_t b = 0; b < batch; ++b, a += n * n, given += rows * columns, solution += rows * columns) {
+    ToColumns(a, n, n, triangle.data());
+    ToColumns(given, rows, columns, matrix.data());
+    reinterpret_cast<Routine>(routine)(&side, &uplo, &transposed, &diagonal, &height, &width, &one, triangle.data(), &order, matrix.data(), &lead);
+    ToRows(matrix.data(), rows, columns, solution);
+  }
 }
 
 // attributes: batch, m, n. a -> lu, pivots (from 1), info.
@@ -530,6 +569,8 @@ int32_t Guarded(void (*function)(void*, void**, const int64_t*), void* routine, 
   TRIVIUM_FUNCTION(name, c, Function, std::complex<float>)      \
   TRIVIUM_FUNCTION(name, z, Function, std::complex<double>)
 
+TRIVIUM_FUNCTIONS(potrf, Potrf)
+TRIVIUM_FUNCTIONS(trsm, Trsm)
 TRIVIUM_FUNCTIONS(getrf, Getrf)
 TRIVIUM_FUNCTIONS(geqrf, Geqrf)
 TRIVIUM_FUNCTIONS(geqp3, Geqp3)

@@ -186,6 +186,18 @@ CASES: dict[str, Case] = {
         lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True), LOWER, SQUARE, platform="tpu"
     ),
     "cholesky": case(lambda a: jnp.linalg.cholesky(a @ a.T), SQUARE, platform="tpu"),
+    "factors of open batches": case(
+        lambda a, b: (
+            jnp.linalg.cholesky(a @ a.mT),
+            jax.scipy.linalg.solve_triangular(jnp.triu(a), b, trans=1),
+            jnp.linalg.solve(a, b),
+            jnp.linalg.svd(a, compute_uv=False),
+            jnp.linalg.det(a),
+        ),
+        np.stack([SQUARE, SQUARE.T, SQUARE + 1]),
+        floats(3, 4, 2),
+        shapes=("b, 4, 4", "b, 4, 2"),
+    ),
     # lax: data movement
     "top_k": case(lambda x: lax.top_k(x, 2), X),
     "bitcast": case(lambda x: lax.bitcast_convert_type(lax.bitcast_convert_type(x, jnp.uint8) ^ 1, jnp.float32), X),

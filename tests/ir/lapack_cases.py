@@ -96,6 +96,42 @@ def holds_lu(given: list[np.ndarray], found: list[np.ndarray]) -> None:
     assert (abs(lower) <= np.sqrt(2) + 1e-6).all()
 
 
+def definite(dtype: Any) -> tuple[np.ndarray, ...]:
+    """Returns a batch of matrices; the second one is not positive-definite from its third row on."""
+    a = numbers(3, 5, 5, dtype=dtype)
+    a = a @ adjoint(a) + np.eye(5, dtype=dtype)
+    a[1, 2, 2] = -1
+    return (a,)
+
+
+def holds_cholesky(lower: bool) -> Holds:
+    def holds(given: list[np.ndarray], found: list[np.ndarray]) -> None:
+        (a,), (factors, info) = given, found
+        half, other = (np.tril(factors), np.triu) if lower else (adjoint(np.triu(factors)), np.tril)
+        close((half @ adjoint(half))[[0, 2]] / 10, a[[0, 2]] / 10)
+        np.testing.assert_array_equal(other(factors, 1 if lower else -1), other(a, 1 if lower else -1))
+        assert info.tolist() == [0, 3, 0]
+
+    return holds
+
+
+def triangle_and(*shape: int) -> Make:
+    return lambda dtype: (definite(dtype)[0] + 3 * np.eye(5, dtype=dtype), numbers(3, *shape, dtype=dtype))
+
+
+def holds_triangular(side: int, uplo: int, trans: int, diag: int) -> Holds:
+    def holds(given: list[np.ndarray], found: list[np.ndarray]) -> None:
+        (a, b), (x,) = given, found
+        triangle = np.tril(a) if uplo == L else np.triu(a)
+        if diag == U:
+            triangle[..., range(5), range(5)] = 1
+        triangle = {N: triangle, T: triangle.swapaxes(-1, -2), C: adjoint(triangle)}[trans]
+        size = float(np.abs(triangle).max() * np.abs(x).max())
+        close((triangle @ x if side == L else x @ triangle) / size, b / size)
+
+    return holds
+
+
 def holds_qr(given: list[np.ndarray], found: list[np.ndarray]) -> None:
     qr, scales = found
     q = product(qr, scales)
@@ -325,8 +361,19 @@ def to_apply(*shape: int) -> Make:
     return lambda dtype: (*of_reflectors(5, 3, 3)(dtype), numbers(2, *shape, dtype=dtype))
 
 
-L, U, V, N, A, S = map(ord, "LUVNAS")
+L, U, R, V, N, T, C, A, S = map(ord, "LURVNTCAS")
 CASES = {
+    "potrf": Case("potrf", definite, holds_cholesky(True), {"uplo": L}),
+    "potrf, upper": Case("potrf", definite, holds_cholesky(False), {"uplo": U}),
+    **{
+        f"trsm, {''.join(map(chr, options))}": Case(
+            "trsm",
+            triangle_and(*((5, 2) if options[0] == L else (2, 5))),
+            holds_triangular(*options),
+            dict(zip(("side", "uplo", "trans_x", "diag"), options, strict=True)),
+        )
+        for options in [(L, L, N, N), (L, U, T, N), (R, L, C, N), (R, U, N, U), (L, L, C, U), (R, L, N, N)]
+    },
     "getrf": Case("getrf", matrices(2, 3, 5, 4), holds_lu),
     "getrf of a wide matrix": Case("getrf", matrices(3, 5), holds_lu),
     "geqrf": Case("geqrf", matrices(2, 5, 4), holds_qr),

@@ -1,5 +1,5 @@
-"""Custom calls of JAX for ops whose attributes follow from symbolic extents: once the last operands are known, each is
-an op of StableHLO."""
+"""Custom calls of JAX whose last operands stand for attributes that follow from symbolic extents, or for the shapes of
+results: once they are known, each is an op of StableHLO, or a call without them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,32 @@ import numpy as np
 
 from trivium.compiler.passes.patterns.matching import constant
 from trivium.ir.core import Region, Value
+from trivium.ir.custom_calls import states_shapes, with_known_results
 from trivium.ir.declare import Op
 from trivium.ir.func import resolve
 from trivium.ir.ops import CustomCall, ReduceWindow, Return, RngAlgorithm, RngBitGenerator, TopK
 
 
 def shape_operands(op: CustomCall) -> list[Value]:
-    """Returns the operands that represent attributes."""
-    count, _ = _CALLS.get(op.call_target_name, (0, None))
+    """Returns the operands that represent attributes, or the shapes of results."""
+    count, _ = _meaning(op)
     return list(op.operands[len(op.operands) - count :])
 
 
 def static_call(op: CustomCall) -> Op | None:
     """Returns the op that the call stands for, if it is one of these calls and the attributes are known, else None."""
-    count, build = _CALLS.get(op.call_target_name, (0, None))
+    count, build = _meaning(op)
     lists = [array for value in shape_operands(op) if (array := constant(value)) is not None]
     if build is None or len(lists) < count:
         return None
     return build(op, list(op.operands[: len(op.operands) - count]), *lists)
+
+
+def _meaning(op: CustomCall) -> tuple[int, Callable[..., Op] | None]:
+    """Returns the number of these operands, and what builds the op."""
+    if states_shapes(op):
+        return len(op.results), lambda op, operands, *shapes: with_known_results(op, operands, shapes)
+    return _CALLS.get(op.call_target_name, (0, None))
 
 
 def _top_k(op: CustomCall, operands: list[Value], k: np.ndarray) -> Op:
