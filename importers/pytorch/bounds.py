@@ -115,7 +115,10 @@ class Bounds:
             self._require(emit, condition, {}, text)
 
     def _conditions(self) -> Iterator[tuple[sympy.Basic, str]]:
+        given = {symbol for meta in self.metas.values() for extent in meta.shape for symbol in _free_symbols(extent)}
         for expression, interval in self.program.range_constraints.items():
+            if not expression.free_symbols <= given:
+                continue  # how many elements there are, within bounds that follow from the sizes of inputs
             name = self._name(expression)
             if interval.lower.is_Integer and interval.lower > SMALL:
                 yield sympy.Ge(expression, interval.lower), f"{name} >= {interval.lower}"
@@ -145,6 +148,11 @@ class Bounds:
         args, kwargs = pytree.tree_unflatten(leaves, spec)
         named = dict(zip(signature.forward_arg_names, args, strict=False))
         return {**named, **kwargs, "*": args}
+
+
+def _free_symbols(extent: Any) -> set[sympy.Basic]:
+    expression = symbolic(extent)
+    return set() if expression is None else expression.free_symbols
 
 
 def _linear(expression: sympy.Basic) -> tuple[sympy.Basic, int, int]:

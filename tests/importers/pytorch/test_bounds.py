@@ -161,6 +161,16 @@ def test_images_of_any_size(name: str) -> None:
             np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
 
 
+def test_a_number_of_elements_that_torch_export_bounds() -> None:
+    model = Applied(lambda x: (x[x > 0].sum(), x[x > 0.5]))
+    program = exported(model, ({0: Dim("rows", max=64)},), drawn(3, 5))
+    run = trivium.compile(trivium.from_torch(program))
+    for rows in (3, 7):
+        x = drawn(rows, 5)
+        for found, wanted in zip(np_list(run(x.numpy())), np_list(model(x)), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
 def test_sizes_that_become_numbers_in_ops_of_others_are_an_error() -> None:
     program = exported(Applied(lambda x: x.logcumsumexp(0)), ({0: Dim.DYNAMIC},), drawn(3, 4))
     with pytest.raises(trivium.Error, match="leaves open: dimension 0 of x"):
