@@ -31,8 +31,8 @@ _UNITS, _MAJOR, _MINOR, _POOLS, _MEMORY_CLOCK, _BUS = 16, 75, 76, 115, 36, 37
 _GRANTED = 8
 """The attribute of a function that is the most memory which a launch grants each block."""
 
-_THIS_THREAD = 1
-"""A capture that forbids nothing to other threads."""
+_RELAXED = 2
+"""A capture that forbids no calls: finalizers may give things back while one is made, in any thread."""
 
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6
 """Options of loading a module."""
@@ -406,7 +406,7 @@ class Cuda:
         something else at this time take no part."""
         with self._capturing, self.current(), told("recording a graph"):
             stream = self._captured.handle
-            self._cuda.cuStreamBeginCapture_v2(stream, _THIS_THREAD)
+            self._cuda.cuStreamBeginCapture_v2(stream, _RELAXED)
             graph = ctypes.c_void_p()
             try:
                 try:

@@ -41,6 +41,7 @@ FUNCTIONS: dict[str, tuple[type, ...]] = {
     "cuMemPoolDestroy": (_P,),
     "cuMemPoolSetAttribute": (_P, _INT, _P),
     "cuMemPoolGetAttribute": (_P, _INT, _P),
+    "cuMemPoolTrimTo": (_P, _SIZE),
     "cuMemAllocFromPoolAsync": (_P, _SIZE, _P, _P),
     "cuMemFreeAsync": (_ADDRESS, _P),
     "cuMemHostAlloc": (_P, _SIZE, _UINT),

@@ -80,16 +80,30 @@ class Pool:
     def allocate(self, nbytes: int) -> CudaMemory:
         with self._current(), told(f"allocating {nbytes} bytes"):
             try:
-                address = self._cuda.value(
-                    "cuMemAllocFromPoolAsync", ctypes.c_uint64, max(1, nbytes), self.handle, self._stream
-                )
+                address = self._block(nbytes)
             except CudaError as error:
-                if error.code == OUT_OF_MEMORY:
-                    raise CudaError(f"{error.reason}; {self._rest()}", error.code, api=error.api) from error
-                raise
+                if error.code != OUT_OF_MEMORY:
+                    raise
+                address = self._block_of_the_rest(nbytes)
         memory = CudaMemory(address, nbytes)
         self._owns(memory, "cuMemFreeAsync", address, self._stream)
         return memory
+
+    def _block(self, nbytes: int) -> int:
+        operands = max(1, nbytes), self.handle, self._stream
+        return self._cuda.value("cuMemAllocFromPoolAsync", ctypes.c_uint64, *operands)
+
+    def _block_of_the_rest(self, nbytes: int) -> int:
+        """Allocates after the device has what it is done with: blocks that the pool keeps may be too small for others,
+        or still in use by earlier work."""
+        self._cuda.cuStreamSynchronize(self._stream)
+        self._cuda.cuMemPoolTrimTo(self.handle, 0)
+        try:
+            return self._block(nbytes)
+        except CudaError as error:
+            if error.code != OUT_OF_MEMORY:
+                raise
+            raise CudaError(f"{error.reason}; {self._rest()}", error.code, api=error.api) from error
 
     def statistics(self) -> PoolStatistics:
         """Returns how much memory the pool holds."""

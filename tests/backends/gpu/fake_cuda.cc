@@ -14,6 +14,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "simulator.h"
@@ -22,7 +23,8 @@ namespace {
 
 enum Code { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidDevice = 101, kInvalidImage = 200,
             kInvalidContext = 201, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600, kLaunchFailed = 719,
-            kCaptureInvalidated = 901 };
+            kCaptureUnsupported = 900, kCaptureInvalidated = 901, kCaptureWrongThread = 908 };
+enum Mode { kGlobal, kThreadLocal, kRelaxed };  // what captures forbid
 
 constexpr size_t kTotal = 1 << 30;
 constexpr int kDevices = 2;
@@ -31,7 +33,13 @@ constexpr size_t kMostParameters = 4096;  // bytes of a launch's arguments
 using Work = std::function<void()>;
 
 struct Entry { uint64_t number; Work work; };
-struct Stream { std::deque<Entry> queue; bool captures = false; std::vector<Work> captured; };
+struct Stream {
+  std::deque<Entry> queue;
+  bool captures = false, invalid = false;
+  int mode = 0;
+  std::thread::id captured_by;
+  std::vector<Work> captured;
+};
 struct Event { Stream *stream = nullptr; uint64_t number = 0; };
 struct Function { simulator::Kernel kernel; int parameters, maps; unsigned most = 48 << 10; };
 struct alignas(64) Parameter { char bytes[128]; };
@@ -43,6 +51,7 @@ std::recursive_mutex lock;
 bool initialized;
 long calls, fail_at;
 int fail_code;
+size_t total = kTotal;
 uint64_t told, seed;
 std::string wrong, log_text, fail_name;
 std::map<void *, const char *> live;  // what exists, and of what kind
@@ -70,7 +79,9 @@ std::map<int, int> attributes = {{16, 4}, {75, 8}, {76, 0}, {115, 1}, {36, 10000
 const std::map<int, const char *> kNames = {
     {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"}, {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
     {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"}, {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
-    {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"}, {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"}};
+    {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"}, {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},
+    {kCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+    {kCaptureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
 struct Context { int device; };
 Context contexts[kDevices] = {{0}, {1}};
 int retained[kDevices];
@@ -112,6 +123,20 @@ int enqueue(void *handle, Work work) {
   return kSuccess;
 }
 
+// What a capture forbids makes it useless: calls whose effect a graph cannot repeat, and waits for what it records.
+// The former are refused in the thread of the capture, if this is not relaxed, and in all threads, if it is global.
+int refused(Stream &stream) { return stream.invalid = true, kCaptureUnsupported; }
+int unsafe() {
+  int code = kSuccess;
+  for (auto &[handle, kind] : live) {
+    if (strcmp(kind, "stream")) continue;
+    auto *stream = static_cast<Stream *>(handle);
+    bool own = stream->captured_by == std::this_thread::get_id();
+    if (stream->captures && (stream->mode == kGlobal || (stream->mode == kThreadLocal && own))) code = refused(*stream);
+  }
+  return code;
+}
+
 // Whether bytes lie in one block of the memory of the thread's device.
 bool on_device(uint64_t address, size_t bytes) {
   if (elsewhere) return true;
@@ -149,6 +174,7 @@ int begin(const char *name, bool needs_context) {
   std::lock_guard<std::recursive_mutex> guard(lock); \
   int failed = begin(__func__, needs_context)
 #define REQUIRE(condition, code) if (!(condition)) return code
+#define SAFE if (int code = unsafe()) return code
 
 }  // namespace
 
@@ -158,7 +184,7 @@ extern "C" {
 
 void fake_reset(long at, int code) {
   std::lock_guard<std::recursive_mutex> guard(lock);
-  calls = 0, fail_at = at, fail_code = code, seed = 0;
+  calls = 0, fail_at = at, fail_code = code, seed = 0, total = kTotal;
   reset_device();
   wrong.clear(), log_text.clear(), fail_name.clear();
 }
@@ -166,6 +192,7 @@ void fake_reset(long at, int code) {
 void fake_capability(int major, int minor) { set_capability(major, minor); }
 #endif
 void fake_fail(const char *name, int code) { fail_name = name, fail_code = code; }
+void fake_total(size_t bytes) { total = bytes; }
 void fake_elsewhere(bool is) { elsewhere = is; }
 void fake_seed(uint64_t number) { seed = number; }
 long fake_calls() { return calls; }
@@ -203,7 +230,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int) {
   *value = found->second;
   return kSuccess;
 }
-int cuDeviceTotalMem_v2(size_t *bytes, int) { BEGIN(false); *bytes = kTotal; return kSuccess; }
+int cuDeviceTotalMem_v2(size_t *bytes, int) { BEGIN(false); *bytes = total; return kSuccess; }
 
 #ifndef FAKE_HIP
 int cuDevicePrimaryCtxRetain(void **context, int device) { BEGIN(false); retained[device]++; *context = &contexts[device]; return kSuccess; }
@@ -219,10 +246,11 @@ int cuCtxPopCurrent_v2(void **context) {
 #endif
 
 int cuStreamCreate(void **stream, unsigned) { BEGIN(true); *stream = create<Stream>("stream"); return kSuccess; }
-int cuStreamDestroy_v2(void *stream) { GIVE_BACK(true); REQUIRE(is(stream, "stream"), kInvalidHandle); run(*static_cast<Stream *>(stream), told); destroy<Stream>(stream); return failed; }
+int cuStreamDestroy_v2(void *stream) { GIVE_BACK(true); SAFE; REQUIRE(is(stream, "stream"), kInvalidHandle); run(*static_cast<Stream *>(stream), told); destroy<Stream>(stream); return failed; }
 int cuStreamSynchronize(void *stream) {
   BEGIN(true);
   REQUIRE(is_here(stream, "stream"), kInvalidHandle);
+  if (static_cast<Stream *>(stream)->captures) return refused(*static_cast<Stream *>(stream));
   run(*static_cast<Stream *>(stream), told);
   return wrong.empty() ? kSuccess : kLaunchFailed;
 }
@@ -257,9 +285,10 @@ int cuEventSynchronize(void *event) {
   return wrong.empty() ? kSuccess : kLaunchFailed;
 }
 
-int cuMemPoolCreate(void **pool, const void *) { BEGIN(true); *pool = create<Pool>("pool"); return kSuccess; }
+int cuMemPoolCreate(void **pool, const void *) { BEGIN(true); SAFE; *pool = create<Pool>("pool"); return kSuccess; }
 int cuMemPoolDestroy(void *pool) {
   GIVE_BACK(true);
+  SAFE;
   REQUIRE(is(pool, "pool"), kInvalidHandle);
   run_all();
   auto *own = static_cast<Pool *>(pool);
@@ -276,6 +305,22 @@ int cuMemPoolGetAttribute(void *pool, int attribute, uint64_t *value) {
   *value = attribute == 5 ? own->reserved : attribute == 7 ? own->used : own->most;
   return kSuccess;
 }
+int cuMemPoolTrimTo(void *pool, size_t bytes) {
+  BEGIN(true);
+  REQUIRE(is(pool, "pool"), kInvalidHandle);
+  for (auto &[handle, kind] : live) {
+    // Blocks that earlier work may still use stay.
+    if (!strcmp(kind, "stream") && !static_cast<Stream *>(handle)->queue.empty()) return kSuccess;
+  }
+  auto *own = static_cast<Pool *>(pool);
+  while (own->reserved > bytes && !own->spare.empty()) {
+    auto [size, address] = *own->spare.begin();
+    own->spare.erase(own->spare.begin());
+    own->reserved -= size;
+    free(address);
+  }
+  return kSuccess;
+}
 int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream) {
   BEGIN(true);
   REQUIRE(is_here(pool, "pool") && is_here(stream, "stream"), kInvalidHandle);
@@ -287,7 +332,7 @@ int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *s
     made = spare->second;
     own->spare.erase(spare);
   } else {
-    REQUIRE(own->reserved + size <= kTotal, kOutOfMemory);
+    REQUIRE(own->reserved + size <= total, kOutOfMemory);
     made = static_cast<char *>(aligned_alloc(512, size));
     memset(made, 0xA5, size);
     own->reserved += size;
@@ -314,9 +359,10 @@ int cuMemFreeAsync(uint64_t address, void *stream) {
   }
   return kInvalidValue;
 }
-int cuMemGetInfo_v2(size_t *free_bytes, size_t *total) { BEGIN(true); *free_bytes = kTotal / 2, *total = kTotal; return kSuccess; }
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *all) { BEGIN(true); *free_bytes = total / 2, *all = total; return kSuccess; }
 int cuMemHostAlloc(void **address, size_t bytes, unsigned) {
   BEGIN(true);
+  SAFE;
   char *made = static_cast<char *>(malloc(bytes));
   pinned[made] = bytes;
   *address = made;
@@ -324,6 +370,7 @@ int cuMemHostAlloc(void **address, size_t bytes, unsigned) {
 }
 int cuMemFreeHost(void *address) {
   GIVE_BACK(true);
+  SAFE;
   run_all();
   REQUIRE(pinned.erase(static_cast<char *>(address)), kInvalidValue);
   free(address);
@@ -371,6 +418,7 @@ int load(void **module, const char *image) {
 #ifndef FAKE_HIP
 int cuModuleLoadDataEx(void **module, const char *image, unsigned options, int *names, void **values) {
   BEGIN(true);
+  SAFE;
   int code = load(module, image);
   for (unsigned option = 0; code && option < options; option++) {
     if (names[option] == 5) strcpy(static_cast<char *>(values[option]), "line 1: this is no program");
@@ -380,6 +428,7 @@ int cuModuleLoadDataEx(void **module, const char *image, unsigned options, int *
 #endif
 int cuModuleUnload(void *module) {
   GIVE_BACK(true);
+  SAFE;
   REQUIRE(is(module, "module"), kInvalidHandle);
   run_all();
   dlclose(static_cast<Module *>(module)->handle);
@@ -465,20 +514,23 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, co
 }
 #endif
 
-int cuStreamBeginCapture_v2(void *stream, int) {
+int cuStreamBeginCapture_v2(void *stream, int mode) {
   BEGIN(true);
   REQUIRE(is(stream, "stream") && !static_cast<Stream *>(stream)->captures, kInvalidHandle);
-  static_cast<Stream *>(stream)->captures = true;
+  auto *own = static_cast<Stream *>(stream);
+  own->captures = true, own->invalid = false, own->mode = mode, own->captured_by = std::this_thread::get_id();
   return kSuccess;
 }
 int cuStreamEndCapture(void *stream, void **graph) {
   GIVE_BACK(true);
   auto *own = static_cast<Stream *>(stream);
   REQUIRE(is(stream, "stream") && own->captures, kInvalidHandle);
+  REQUIRE(own->mode == kRelaxed || own->captured_by == std::this_thread::get_id(), kCaptureWrongThread);
   own->captures = false;
   std::vector<Work> captured = std::move(own->captured);
   own->captured.clear();
   if (failed) return failed;
+  REQUIRE(!own->invalid, kCaptureInvalidated);
   auto *made = create<Graph>("graph");
   made->work = std::move(captured);
   *graph = made;

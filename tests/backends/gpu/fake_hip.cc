@@ -25,6 +25,7 @@
 #define cuMemPoolDestroy hipMemPoolDestroy
 #define cuMemPoolSetAttribute hipMemPoolSetAttribute
 #define cuMemPoolGetAttribute hipMemPoolGetAttribute
+#define cuMemPoolTrimTo hipMemPoolTrimTo
 #define cuMemAllocFromPoolAsync hipMallocFromPoolAsync
 #define cuMemFreeAsync hipFreeAsync
 #define cuMemGetInfo_v2 hipMemGetInfo

@@ -155,6 +155,7 @@ def declared(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     library.fake_reset.argtypes = ctypes.c_long, ctypes.c_int
     library.fake_fail.argtypes = ctypes.c_char_p, ctypes.c_int
+    library.fake_total.argtypes = (ctypes.c_size_t,)
     library.fake_elsewhere.argtypes = (ctypes.c_bool,)
     library.fake_seed.argtypes = (ctypes.c_uint64,)
     library.fake_calls.restype = library.fake_live.restype = ctypes.c_long

@@ -55,3 +55,17 @@ def test_out_of_memory_says_what_there_is(simulated_device: Cuda) -> None:
     with pytest.raises(ExecutionError, match=text):
         simulated_device.allocate(1 << 31)
     assert kept.nbytes == 1 << 20
+
+
+def test_what_the_pool_keeps_is_given_back_when_memory_is_short(simulated_device: Cuda) -> None:
+    """Two blocks that are no longer used are each too small for a third; the device may still work on them."""
+    simulator.fake().fake_total(1 << 16)
+    small = [simulated_device.allocate(24 << 10) for _ in range(2)]
+    for block in small:
+        simulated_device.upload(block, np.ones(24 << 10, np.uint8))
+    del small, block
+    large = simulated_device.allocate(40 << 10)
+    assert simulated_device.memory() == cuda_memory.PoolStatistics(40 << 10, 48 << 10, 40 << 10)
+    with pytest.raises(ExecutionError, match="Trivium uses 40960 of the 40960 that it holds"):
+        simulated_device.allocate(40 << 10)
+    assert large.nbytes == 40 << 10
