@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -201,3 +202,15 @@ def dies(item: int) -> str:
     if item == 2:
         raise ValueError("no")
     return ""
+
+
+def does_not_end(item: int) -> str:
+    threading.Event().wait()
+    return ""
+
+
+def process(item: int) -> str:
+    """Returns the number of its process; the first item raises an error."""
+    if not item:
+        raise ValueError(str(os.getpid()))
+    return str(os.getpid())

@@ -47,3 +47,13 @@ def test_vectors(conformance: Path) -> None:
 def test_workers_outlive_their_processes(tmp_path: Any) -> None:
     assert dict(outcomes(tasks.dies_once, [str(tmp_path / "died")])) == {str(tmp_path / "died"): ""}
     assert dict(outcomes(tasks.dies, range(4), jobs=2)) == {0: "", 1: ENDED, 2: "ValueError in dies: no", 3: ""}
+
+
+def test_a_task_that_does_not_end_is_ended() -> None:
+    assert dict(outcomes(tasks.does_not_end, range(2), limit=0.0)) == dict.fromkeys(range(2), "it did not end in 0 s")
+
+
+def test_a_process_is_not_used_after_an_error() -> None:
+    told = [text for _, text in outcomes(tasks.process, range(3), limit=600.0)]
+    assert told[1] == told[2]
+    assert told[0] != f"ValueError in process: {told[1]}"
