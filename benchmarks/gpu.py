@@ -3,11 +3,14 @@
 python -m benchmarks.gpu [--device cuda:0] [--seconds 1] [--json out/gpu.json] [name ...]
 
 The first line is the rate at which the device copies its own memory. Rows that only move memory are compared with it,
-and products with their peers. Results are compared before anything is measured; contenders then take turns."""
+and products with their peers. Results are compared before anything is measured; contenders then take turns. A row that
+fails, or is wrong, is told in its line, and so is a peer that fails: the others are measured all the same. The file is
+written after each row."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -54,6 +57,8 @@ class Result:
     gigabytes: float
     share_of_copies: float
     teraflops: float
+    failures: dict[str, str] = field(default_factory=dict)
+    """What the peers that failed said."""
 
 
 def rows(scale: int = 1) -> list[Row]:
@@ -316,10 +321,16 @@ def copy_rate(on: GpuClient, nbytes: int, seconds: float) -> float:
 
 def measured(on: GpuClient, row: Row, rate: float, seconds: float, rounds: int = 5) -> Result:
     """Compares the contenders' results, then measures them in turns."""
-    given = arguments(row)
-    calls = {OURS: ours(on, row, given), "torch": of_torch(row, given), "jax": of_jax(row, given)}
-    found = {name: call for name, call in calls.items() if call is not None}
-    results = {name: as_numpy(call()()) for name, call in found.items()}
+    given, failures = arguments(row), dict[str, str]()
+    call = ours(on, row, given)
+    found, results = {OURS: call}, {OURS: as_numpy(call()())}
+    for name, peer in (("torch", of_torch), ("jax", of_jax)):
+        try:
+            if (call := peer(row, given)) is not None:
+                results[name] = as_numpy(call()())
+                found[name] = call
+        except Exception as error:
+            failures[name] = brief(error)
     scale = float(np.abs(results[OURS]).max(initial=1e-30))
     for name, result in results.items():
         error = float(np.abs(result - results[OURS]).max()) / scale
@@ -327,13 +338,18 @@ def measured(on: GpuClient, row: Row, rate: float, seconds: float, rounds: int =
             raise click.ClickException(f"{row.name}: {name} differs by {error:.2g} of the largest element")
     turns = [{name: timed(call, seconds / rounds) for name, call in found.items()} for _ in range(rounds)]
     times = {name: float(np.median([turn[name] for turn in turns])) for name in found}
-    return Result(
-        row.name, times, row.moved / times[OURS] / 1e9, row.moved / times[OURS] / rate, row.flops / times[OURS] / 1e12
-    )
+    moved, flops = row.moved / times[OURS], row.flops / times[OURS]
+    return Result(row.name, times, moved / 1e9, moved / rate, flops / 1e12, failures)
+
+
+def brief(error: Exception) -> str:
+    """Returns what an error says, in one line without bars."""
+    return " ".join(f"{type(error).__name__}: {error}".replace("|", "/").split())[:300]
 
 
 def described(result: Result) -> str:
     peers = ", ".join(f"{name} {time / result.times[OURS]:.2f}" for name, time in result.times.items() if name != OURS)
+    peers = "; ".join((peers, *(f"{name} failed, {told}" for name, told in result.failures.items()))).strip("; ")
     speed = f"{result.teraflops:.1f} TFLOP/s" if result.teraflops else f"{result.gigabytes:.0f} GB/s"
     share = f"{result.share_of_copies:.0%}" if result.gigabytes else ""
     return f"| {result.name} | {1e6 * result.times[OURS]:.0f} us | {speed} | {share} | {peers or 'none'} |"
@@ -348,8 +364,12 @@ def report(
     yield f"{device.kind}; {on.platform_version}; copies {rate / 1e9:.0f} GB/s", {"copies": rate, "device": device.kind}
     yield "| row | ours | speed | share of copies | their time over ours |\n| --- | --- | --- | --- | --- |", {}
     for row in listed:
-        found = measured(on, row, rate, seconds)
-        yield described(found), asdict(found)
+        try:
+            found = measured(on, row, rate, seconds)
+        except (Error, click.ClickException) as error:
+            yield f"| {row.name} | {brief(error)} | | | |", {"name": row.name, "failed": brief(error)}
+        else:
+            yield described(found), asdict(found)
 
 
 def opened(device: str) -> GpuClient:
@@ -369,14 +389,18 @@ def opened(device: str) -> GpuClient:
 @click.option("--json", "path", type=click.Path(path_type=Path), help="writes the figures to a file")
 @click.argument("names", nargs=-1)
 def main(device: str, seconds: float, path: Path | None, names: tuple[str, ...]) -> None:
-    on, kept = opened(device), []
+    # JAX would take most of the device's memory for itself.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    on, kept = opened(device), list[dict[str, Any]]()
     chosen = [row for row in rows() if not names or any(name in row.name for name in names)]
     for line, data in report(on, chosen, seconds):
         click.echo(line)
         kept += [data] if data else []
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(kept, indent=1))
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(kept, indent=1))
+    if failed := [data["name"] for data in kept if "failed" in data]:
+        raise click.ClickException(f"not measured: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

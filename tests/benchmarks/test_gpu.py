@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -43,6 +47,28 @@ def test_a_wrong_result_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "of_torch", wrong)
     with simulator.opened() as device, pytest.raises(ClickException, match="torch differs by 1 of the largest element"):
         gpu.measured(GpuClient(device, 0), gpu.rows(128)[0], 1.0, 0.0)
+
+
+def test_a_row_that_fails_and_a_peer_that_fails_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fails(row: gpu.Row, given: object) -> gpu.Call:
+        raise RuntimeError("no such | kernel")
+
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    monkeypatch.setattr(gpu, "of_torch", fails)
+    monkeypatch.setattr(gpu, "copy_rate", lambda on, nbytes, seconds: 1e9)
+    listed, figures = gpu.rows(128)[:2], tmp_path / "figures.json"
+    monkeypatch.setattr(gpu, "rows", lambda: [replace(listed[0], text="no program"), listed[1]])
+    with simulator.opened() as device:
+        monkeypatch.setattr(gpu, "opened", lambda name: GpuClient(device, 0))
+        told = CliRunner().invoke(gpu.main, ["--seconds", "0", "--json", str(figures)])
+    assert told.exit_code == 1
+    first, second = told.output.splitlines()[3:5]
+    assert first.startswith("| tanh(x) * y + x | ")
+    assert second.startswith("| softmax | ")
+    assert "torch failed, RuntimeError: no such / kernel |" in second
+    assert "not measured: tanh(x) * y + x" in told.output
+    assert [row.get("name") for row in json.loads(figures.read_text())] == [None, "tanh(x) * y + x", "softmax"]
 
 
 @pytest.mark.skipif(has_driver(), reason="there is a driver of NVIDIA's here")

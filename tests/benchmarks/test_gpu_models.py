@@ -36,6 +36,36 @@ def test_a_wrong_result_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         gpu_models.measured("small", ("trivium", "eager"), "cpu", lambda: None, 0.0)
 
 
+def test_a_model_that_fails_is_told_and_the_next_one_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(name: str, *_: object) -> dict[str, float]:
+        if name == "none":
+            raise ImportError("there is no such model")
+        return {gpu_models.OURS: 2e-3, gpu_models.PEER: 3e-3}
+
+    monkeypatch.setattr(gpu_models, "MODELS", dict.fromkeys(("none", "small"), (small, False)))
+    monkeypatch.setattr(gpu_models, "measured", measured)
+    monkeypatch.setattr(gpu_models, "round_to_tf32", lambda allowed: None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
+    told = CliRunner().invoke(gpu_models.main, [])
+    assert "| none | ImportError: there is no such model | |" in told.output
+    assert "| small | 2.00 ms | 1.50 |" in told.output
+    assert told.exit_code == 1
+    assert "not measured: none\n" in told.output
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_both_round_or_none(monkeypatch: pytest.MonkeyPatch, allowed: bool) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", not allowed)
+    before = torch.get_float32_matmul_precision()
+    try:
+        gpu_models.round_to_tf32(allowed)
+        assert gpu_models.rounds_to_tf32() is allowed
+        assert torch.backends.cudnn.allow_tf32 is allowed
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def test_differences() -> None:
     assert gpu_models.difference([torch.tensor([1.0, 2.0])], [torch.tensor([1.0, 4.0])]) == 0.5
 
