@@ -100,6 +100,15 @@ bool is(void *handle, const char *kind) { auto found = live.find(handle); return
 bool is_here(void *handle, const char *kind) { return is(handle, kind) && homes[handle] == device(); }
 template <class T> void destroy(void *handle) { live.erase(handle), homes.erase(handle); delete static_cast<T *>(handle); }
 
+// The stream that a name of zero means: the device's own one, which is not created and cannot be captured.
+Stream *own_streams[kDevices];
+void *named(void *stream) {
+  if (stream || !has_context()) return stream;
+  Stream *&own = own_streams[device()];
+  if (!own) own = create<Stream>("stream");
+  return own;
+}
+
 void run(Stream &stream, uint64_t until) {
   while (!stream.queue.empty() && stream.queue.front().number <= until) {
     Work work = std::move(stream.queue.front().work);
@@ -116,6 +125,7 @@ void run_all() {
 }
 
 int enqueue(void *handle, Work work) {
+  handle = named(handle);
   if (!is_here(handle, "stream")) return kInvalidHandle;
   auto *stream = static_cast<Stream *>(handle);
   if (stream->captures) stream->captured.push_back(std::move(work));
@@ -202,6 +212,7 @@ long fake_live() {
   std::lock_guard<std::recursive_mutex> guard(lock);
   size_t blocks = 0;
   for (auto &[handle, kind] : live) if (!strcmp(kind, "pool")) blocks += static_cast<Pool *>(handle)->blocks.size();
+  for (Stream *own : own_streams) blocks -= own != nullptr;  // they exist as long as the driver does
   return live.size() + blocks + pinned.size() + held();
 }
 
@@ -249,6 +260,7 @@ int cuStreamCreate(void **stream, unsigned) { BEGIN(true); *stream = create<Stre
 int cuStreamDestroy_v2(void *stream) { GIVE_BACK(true); SAFE; REQUIRE(is(stream, "stream"), kInvalidHandle); run(*static_cast<Stream *>(stream), told); destroy<Stream>(stream); return failed; }
 int cuStreamSynchronize(void *stream) {
   BEGIN(true);
+  stream = named(stream);
   REQUIRE(is_here(stream, "stream"), kInvalidHandle);
   if (static_cast<Stream *>(stream)->captures) return refused(*static_cast<Stream *>(stream));
   run(*static_cast<Stream *>(stream), told);
@@ -266,6 +278,7 @@ int cuEventCreate(void **event, unsigned) { BEGIN(true); *event = create<Event>(
 int cuEventDestroy_v2(void *event) { GIVE_BACK(kEventsNeedContext); REQUIRE(is(event, "event"), kInvalidHandle); destroy<Event>(event); return failed; }
 int cuEventRecord(void *event, void *stream) {
   BEGIN(true);
+  stream = named(stream);
   REQUIRE(is_here(event, "event") && is_here(stream, "stream"), kInvalidHandle);
   *static_cast<Event *>(event) = {static_cast<Stream *>(stream), told};
   return kSuccess;
@@ -516,6 +529,7 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, co
 
 int cuStreamBeginCapture_v2(void *stream, int mode) {
   BEGIN(true);
+  REQUIRE(stream, kCaptureUnsupported);
   REQUIRE(is(stream, "stream") && !static_cast<Stream *>(stream)->captures, kInvalidHandle);
   auto *own = static_cast<Stream *>(stream);
   own->captures = true, own->invalid = false, own->mode = mode, own->captured_by = std::this_thread::get_id();

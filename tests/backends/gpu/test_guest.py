@@ -43,12 +43,13 @@ COUNT = """func.func @main(%x: tensor<300xf32>) -> tensor<300xf32> {
 
 
 class Other:
-    """Another library: its streams, and its memory, which is the host's here."""
+    """Another library: its streams, of which the first is the device's own one, as PyTorch's is, and its memory, which
+    is the host's here."""
 
     def __init__(self, device: Cuda):
         self.device = device
         with device.current():
-            self.streams = [library().value("cuStreamCreate", ctypes.c_void_p, 0) for _ in range(2)]
+            self.streams = [0, library().value("cuStreamCreate", ctypes.c_void_p, 0)]
 
     def run(self, executable: GpuLoadedExecutable, stream: int, given: np.ndarray, result: np.ndarray) -> None:
         addresses = [array.__array_interface__["data"][0] for array in (given, result)]
@@ -60,8 +61,8 @@ class Other:
 
     def close(self) -> None:
         with self.device.current():
-            for stream in self.streams:
-                library().cuStreamDestroy_v2(stream)
+            library().cuStreamSynchronize(0)
+            library().cuStreamDestroy_v2(self.streams[1])
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from trivium.backends.gpu.client import GpuClient
 
 pytestmark = pytest.mark.gpu
 
-JOBS, LIMIT = 4, 180.0
+JOBS, LIMIT = 8, 180.0
 """Processes at a time, and the seconds after which a task is ended."""
 
 LAYOUTS = [(1, 0), (0, 0), (0, 1), (1, 1)]
