@@ -38,11 +38,14 @@ def main() -> int:
     parser.add_argument(
         "--code-objects", default="", help="an architecture such as gfx90a: the same with LLVM's assembler and linker"
     )
+    parser.add_argument("--spirv-val", action="store_true", help="judge the modules of all records for OpenCL")
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     wrong = 0
     if given.records:
         wrong += _run("records", tasks.record, range(len(COMPILED)), given.jobs)
+    if given.spirv_val:
+        wrong += _run("modules", tasks.spirv, range(len(COMPILED)), given.jobs)
     if given.ptx:
         wrong += _assemble(tasks.ptx, given.ptx, given.jobs)
     if given.code_objects:

@@ -35,6 +35,8 @@ from trivium.backends.gpu import amdgcn, lld, tiles
 from trivium.backends.gpu.assembly import assembler, emit_program
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.nvptx import Nvptx, target
+from trivium.backends.gpu.spirv import SpirV
+from trivium.backends.gpu.spirv import target as spirv_target
 from trivium.compiler import pipeline
 from trivium.compiler.lower import lower
 from trivium.compiler.stages import DEFAULT, CompileOptions
@@ -80,6 +82,19 @@ def record(number: int) -> str:
     except AssertionError as error:
         return f"{chosen}: {' '.join(str(error).split())[:300]}"
     return ""
+
+
+def spirv(number: int) -> str:
+    """Lets `spirv-val` judge the module of a record. Returns what it says."""
+    dialect, facts = SpirV(), spirv_target()
+    emitted = emit_program(lowered(COMPILED[number], facts), dialect, facts)
+    if not emitted.work:
+        return ""
+    code = assembler().compile(emitted.text, dialect.assembling(facts))
+    command = ["spirv-val", "--target-env", "spv1.4", "-"]
+    done = subprocess.run(command, input=code, capture_output=True, check=False)
+    told = " ".join((done.stderr + done.stdout).decode(errors="replace").split())
+    return f"{COMPILED[number]}: {told[:300] or done.returncode}" if done.returncode else ""
 
 
 MOST_REGISTERS = 128

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
+from tests.backends.gpu import tasks
 from tests.backends.harness import elementwise, program_of
+from tests.compiler.lowering.coverage import COMPILED
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.spirv import SpirV, target
 from trivium.compiler.kernel import KernelBuilder, numpy_dtype
@@ -32,3 +36,8 @@ def test_block_sizes_are_metadata() -> None:
 
     text = emit_program(program_of(elementwise("negate", ["f32"], "f32", 300)), SpirV(), target()).text
     assert "!0 = !{ i32 256, i32 1, i32 1 }" in text
+
+
+@pytest.mark.skipif(shutil.which("spirv-val") is None, reason="spirv-val, of spirv-tools, is not installed")
+def test_modules_are_valid() -> None:
+    assert not [told for number in range(0, len(COMPILED), 45) if (told := tasks.spirv(number))]
