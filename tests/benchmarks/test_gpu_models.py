@@ -55,15 +55,18 @@ def test_a_model_that_fails_is_told_and_the_next_one_is_measured(monkeypatch: py
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_both_round_or_none(monkeypatch: pytest.MonkeyPatch, allowed: bool) -> None:
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", not allowed)
-    before = torch.get_float32_matmul_precision()
-    try:
-        gpu_models.round_to_tf32(allowed)
-        assert gpu_models.rounds_to_tf32() is allowed
-        assert torch.backends.cudnn.allow_tf32 is allowed
-    finally:
-        torch.set_float32_matmul_precision(before)
+def test_both_round_or_none(allowed: bool) -> None:
+    before = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
+    # PyTorch's own test modules, if other tests have loaded them, forbid changes of flags outside of this context.
+    with torch.backends.__allow_nonbracketed_mutation():
+        try:
+            torch.backends.cudnn.allow_tf32 = not allowed
+            gpu_models.round_to_tf32(allowed)
+            assert gpu_models.rounds_to_tf32() is allowed
+            assert torch.backends.cudnn.allow_tf32 is allowed
+        finally:
+            torch.backends.cudnn.allow_tf32 = before[0]
+            torch.set_float32_matmul_precision(before[1])
 
 
 def test_differences() -> None:

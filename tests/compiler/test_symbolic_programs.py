@@ -1,5 +1,4 @@
-"""Functions with symbolic extents, exported by `jax.export` and compiled: the results are those of the interpreter, and
-programs that the compiler does not support yet are refused by name."""
+"""Functions with symbolic extents, exported by `jax.export` and compiled: the results are those of the interpreter."""
 
 from __future__ import annotations
 
@@ -12,7 +11,6 @@ from tests.ir.exported_programs import CASES
 from trivium.ir.bytecode import deserialize
 
 SYMBOLIC = [name for name, case in CASES.items() if any(case.shapes)]
-REFUSED = {"symbolic approximate top_k": "stablehlo.dynamic_approx_top_k"}
 
 
 @pytest.mark.parametrize("name", SYMBOLIC)
@@ -21,10 +19,6 @@ def test_symbolic_program(name: str) -> None:
     with jax.enable_x64(case.x64):
         module = deserialize(case.export().mlir_module_serialized)
     compiled = trivium.compile(module)
-    if name in REFUSED:
-        with pytest.raises(trivium.CompileError, match=REFUSED[name]):
-            compiled(*case.arguments)
-        return
     for one, other in zip(compiled(*case.arguments), trivium.evaluate(module, *case.arguments), strict=True):
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
         np.testing.assert_allclose(one, other, rtol=case.tolerance, atol=case.tolerance / 10)
