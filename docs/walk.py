@@ -14,11 +14,11 @@ from trivium.debug.tape import Tape
 
 PAGE = """# How it works
 
-One layer of a neural network, from the user's line to machine code. `python -m docs.generate` writes this page: all
-programs on it are what the compiler makes. [Architecture](../ARCHITECTURE.md) says which part of the source does
-what.
+This page follows one layer of a neural network from the user's source line to machine code. `python -m docs.generate`
+generates it, so that all programs on it are real output of the compiler. [Architecture](../ARCHITECTURE.md) says which
+part of the source does what.
 
-## The user's line
+## The user's code
 
 ```python
 def layer(x, w, b):
@@ -27,24 +27,24 @@ def layer(x, w, b):
 
 ## Import
 
-`trivium.from_jax(layer, x, w, b)` has JAX trace the function, and reads the equations of the result. Each kind of
-equation has a rule, a function of a few lines that writes ops of StableHLO. From PyTorch, TensorFlow or ONNX, nearly
-the same ops would come: from here on, nothing depends on the framework.
+`trivium.from_jax(layer, x, w, b)` lets JAX trace the function, and reads the equations of the result. Each kind of
+equation has a rule, a function of a few lines that writes StableHLO ops. PyTorch, TensorFlow or ONNX would lead to
+nearly the same ops: from here on, nothing depends on the framework.
 
 ```mlir
 {module}
 ```
 
 Every op has a type rule, a verifier, and one definition of its meaning, on NumPy arrays. `trivium.evaluate(module, x,
-w, b)` runs those: slow, and the measure of everything that follows.
+w, b)` runs these definitions. It is slow, and the reference that every later step is tested against.
 
 ## Optimize
 
-Passes rewrite the program until nothing changes. Most of them apply equations; those that apply here are:
+Passes rewrite the program until nothing changes. Most rewrites are equations. These apply here:
 
 {rules}
 
-The weight is not transposed any more, since a product can read it either way, and the zeros are one constant:
+The transpose of the weight is gone, since a product can read it either way, and the zeros are a single constant:
 
 ```mlir
 {graph}
@@ -54,38 +54,38 @@ The weight is not transposed any more, since a product can read it either way, a
 
 ## Fuse and lower
 
-A product, and what is done with each of its elements, can be one loop: the sum is never stored before the bias is
-added. So these ops become one kernel, and the whole program is one launch of it:
+A product and the ops on each of its elements can be one loop: the sum is never stored before the bias is added. So
+these ops become one kernel, and the whole program is a single launch:
 
 ```
 {program}
 ```
 
-A kernel is a small program of loops over buffers. It says what is computed, not how: no tiles, no vectors, no
-threads. That it is a matrix product is a mark beside the loops, with the epilogue for each element.
+A kernel is a small program of loops over buffers. It says what is computed, not how: it has no tiles, vectors or
+threads. Beside the loops, a mark says that this is a matrix product, with an epilogue for each element.
 
 ```
 {kernel}
 ```
 
-`compiler/kernel/interpreter.py` runs kernels, too, so that each step of the compiler is tested against the one
-before.
+`compiler/kernel/interpreter.py` can run kernels, so that each step of the compiler is tested against the previous one.
 
 ## Schedule and emit
 
-A backend chooses the schedule: which loops become vectors, and which are spread over threads or a GPU's blocks. On a
-CPU, a product is computed in tiles that fit the registers, and constant weights are packed once, in the order in
-which the tiles read them. Then the backend writes LLVM's code for its device, with the epilogue where a tile is
-complete, and LLVM makes machine code.
+A backend chooses the schedule: which loops are vectorized, and which are distributed over threads or a GPU's blocks. On
+a CPU, a product is computed in tiles that fit the registers, and constant weights are packed once, in the order in
+which the tiles read them. Then the backend emits LLVM IR for its device, with the epilogue at the end of each tile, and
+LLVM generates machine code.
 
-`trivium show program.mlirbc --stage llvm` and `--stage asm` print both. [The page](guide.md#looking-at-a-program)
+`trivium show program.mlirbc --stage llvm` and `--stage asm` print both. [The page](guide.md#look-at-a-program)
 shows all stages side by side, and links each line with what it became.
 
 ## Run
 
-The machine code, the places of all arrays and the packed weights are an artifact, which is kept in a cache: another
-process that compiles the same program only loads it. A run is one call of native code, without Python's lock.
-`run.profile(x, w, b)` puts a clock around each launch, and `run.explain()` says why ops share a kernel, or do not.
+An artifact contains the machine code, the location of every array, and how constant weights are packed. It is stored
+in a cache: another process that compiles the same program only loads it. A run is a single call of native code, without
+Python's interpreter lock. `run.profile(x, w, b)` measures the time of each launch, and `run.explain()` says why ops
+share a kernel, or do not.
 """
 
 
