@@ -9,14 +9,16 @@ from contextlib import AbstractContextManager
 import llvmlite.ir as ll
 
 from trivium.backends.llvm import memory
+from trivium.backends.llvm.apply import convert
 from trivium.backends.llvm.code import I32, Code, literal
 from trivium.backends.llvm.loops import Loop, counted
+from trivium.backends.llvm.narrow import from_memory, memory_type
 from trivium.backends.llvm.numbers import Int, Number, i64, in_lanes
 from trivium.backends.llvm.target import LlvmTarget
 
 
 class Vectors(Code):
-    """`element` is the scalar type, `vector` the type of `lanes` of them."""
+    """`element` is the scalar type, `vector` the type of `lanes` of them, and `stored` that of an element in memory."""
 
     def __init__(
         self, builder: ll.IRBuilder, target: LlvmTarget, element: ll.Type, lanes: int, fast_math: bool = False
@@ -24,6 +26,7 @@ class Vectors(Code):
         super().__init__(builder, target, fast_math)
         self.element, self.lanes = element, lanes
         self.vector = ll.VectorType(element, lanes)
+        self.stored = element
         self.zero = literal(self.vector, 0.0)
 
     # Numbers
@@ -54,7 +57,7 @@ class Vectors(Code):
         """Returns the address `base` + `offset` elements."""
         if isinstance(offset, int) and offset == 0:
             return base
-        return self.builder.gep(base, [i64(offset)], source_etype=self.element)
+        return self.builder.gep(base, [i64(offset)], source_etype=self.stored)
 
     def load(self, pointer: ll.Value, mask: ll.Value | None = None, otherwise: ll.Value | None = None) -> ll.Value:
         """Returns a vector; where `mask` is off, the lanes of `otherwise` (or zero), without touching memory."""
@@ -62,7 +65,8 @@ class Vectors(Code):
 
     def load_every_second(self, pointer: ll.Value) -> ll.Value:
         """Returns every second element from `pointer` on, without touching memory after the last one."""
-        return memory.load_every_second(self, (pointer, self.at(pointer, self.lanes - 1)), self.vector)
+        ends = pointer, self.at(pointer, self.lanes - 1)
+        return self._loaded(memory.load_every_second(self, ends, ll.VectorType(self.stored, self.lanes)))
 
     def store(self, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
         """Writes a vector, or the lanes of it for which `mask` is on."""
@@ -70,12 +74,16 @@ class Vectors(Code):
 
     def gather(self, base: ll.Value, offsets: Number, mask: ll.Value) -> ll.Value:
         """Returns the elements at `base` + lane offsets; zero where `mask` is off."""
-        pointers = memory.lane_pointers(self, base, in_lanes(self, offsets, self.lanes), self.element)
-        return memory.gather(self, pointers, self.vector, mask)
+        pointers = memory.lane_pointers(self, base, in_lanes(self, offsets, self.lanes), self.stored)
+        return self._loaded(memory.gather(self, pointers, ll.VectorType(self.stored, self.lanes), mask))
 
     def broadcast(self, pointer: ll.Value) -> ll.Value:
         """Returns one element, repeated in every lane."""
-        return self.splat(self.builder.load(pointer, typ=self.element), self.lanes)
+        return self.splat(self._loaded(self.builder.load(pointer, typ=self.stored)), self.lanes)
+
+    def _loaded(self, raw: ll.Value) -> ll.Value:
+        """Returns the value of what was loaded: an element, or one for each lane."""
+        return raw
 
     # Loops
 
@@ -84,3 +92,23 @@ class Vectors(Code):
     ) -> AbstractContextManager[Loop]:
         """`counted`, with this code."""
         return counted(self, begin, end, step, carried, nonempty)
+
+
+class Converted(Vectors):
+    """Vectors of f32 or f64 that are read from elements of another type in memory, `dtype`, and converted. They are not
+    written."""
+
+    def __init__(self, like: Vectors, dtype: str) -> None:
+        super().__init__(like.builder, like.target, like.element, like.lanes)
+        self.dtype, self.stored = dtype, memory_type(dtype)
+
+    def load(self, pointer: ll.Value, mask: ll.Value | None = None, otherwise: ll.Value | None = None) -> ll.Value:
+        value = self._loaded(memory.load_vector(self, pointer, ll.VectorType(self.stored, self.lanes), mask))
+        return value if mask is None or otherwise is None else self.select(mask, value, otherwise)
+
+    def store(self, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
+        raise AssertionError("vectors that are converted when they are read are not written")
+
+    def _loaded(self, raw: ll.Value) -> ll.Value:
+        wide = "f64" if isinstance(self.element, ll.DoubleType) else "f32"
+        return convert(self, from_memory(self, raw, self.dtype), self.dtype, wide)

@@ -13,10 +13,12 @@ from tests.random_programs.folds import combiner, fold, start
 from tests.random_programs.generator import Generator, Rejected
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, F64, I32, I64, Type, is_boolean, is_float, tensor
+from trivium.ir.types import BF16, F16, F32, F64, I8, I32, I64, UI8, Type, is_boolean, is_float, tensor
 
 FEATURES = (1, 2, 3, 4, 5, 8, 8, 13, 16, 17, 32)
 MOST_PRODUCTS = 60_000
+PAIRS = ((BF16, F32), (BF16, BF16), (F16, F32), (F16, F16), (F32, F64), (I8, I32), (UI8, I32))
+"""The types of narrow factors, and of the sums of their products."""
 
 
 def dot(g: Generator) -> None:
@@ -62,6 +64,22 @@ def long_sums(g: Generator) -> None:
     rhs = g.argument((g.number(1, 40), length), element)
     numbers = ops.DotDimensionNumbers((), (), (1,), (1,))
     epilogue(g, g.add(ops.DotGeneral(lhs, rhs, numbers)), 1)
+
+
+def narrow_product(g: Generator) -> None:
+    """The product of narrow numbers in wider sums: one row, a few or many; a short sum, or one in several blocks. The
+    lines of either factor are along the sum or across it. One of them may be a constant."""
+    element, sums = g.pick(PAIRS)
+    rows, columns = int(g.pick((1, 2, 3, 7, 20, 40))), int(g.pick((1, 5, 8, 16, 33, 64)))
+    terms = int(g.pick((1, 8, 30, 64, 129, 300, 700, 1500)))
+    sides = [(rows, terms), (columns, terms)]
+    along = [g.chance(0.5) for _ in sides]
+    shapes = [shape if contiguous else shape[::-1] for shape, contiguous in zip(sides, along, strict=True)]
+    lhs, rhs = (g.argument(shape, element) for shape in shapes)
+    if g.chance(0.4):
+        rhs = g.constant(g.known[rhs].array, element)
+    numbers = ops.DotDimensionNumbers((), (), (int(along[0]),), (int(along[1]),))
+    epilogue(g, g.add(ops.DotGeneral(lhs, rhs, numbers, result=tensor(rows, columns, of=sums))), 1)
 
 
 def epilogue(g: Generator, value: Value, feature: int) -> None:
@@ -319,6 +337,7 @@ FAMILIES = (
     *(dot,) * 3,
     *(matmul,) * 2,
     long_sums,
+    *(narrow_product,) * 2,
     *(convolution,) * 4,
     *(branches,) * 2,
     *(along_rows,) * 2,

@@ -11,6 +11,7 @@ from trivium.backends.cpu.contraction.kernels import Lowering, supports
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.artifact import Packing
 from trivium.compiler.kernel.affine import accesses
+from trivium.compiler.kernel.dtypes import storage_bytes
 from trivium.compiler.program import Array, Constant, Launch, Program, walk
 
 
@@ -64,7 +65,7 @@ def _packed(launch: Launch, target: CpuTarget, packed: dict[tuple[Array, str], A
     assert isinstance(original.storage, Constant)
     key = original, kernel.digest()
     if key not in packed:
-        packing = lowering.plan.packing(lowering.element_bytes)
+        packing = lowering.plan.packing(storage_bytes(operands[name].dtype))
         # Only where lhs has padding does it matter.
         finite = bool(lowering.plan.problem.lhs.windows) and bool(np.isfinite(original.storage.array).all())
         storage = PackedConstant(original.storage.array, original.storage.origin, packing, finite)

@@ -16,13 +16,21 @@ from trivium.backends.llvm.squares import exchange
 from trivium.backends.llvm.vectors import Vectors
 
 
-def sums(e: Vectors, rows: list[ll.Value], column: Callable[[Number], ll.Value], length: int, room: ll.Value) -> Tile:
-    """Returns a vector of sums for each of `rows`, with one lane for each of the columns that `column` locates. They
-    pass through `room`, which has the rows of one column after those of the other, and a spare vector."""
+def sums(
+    e: Vectors,
+    readers: tuple[Vectors, Vectors],
+    rows: list[ll.Value],
+    column: Callable[[Number], ll.Value],
+    length: int,
+    room: ll.Value,
+) -> Tile:
+    """Returns a vector of sums for each of `rows`, with one lane for each of the columns that `column` locates.
+    `readers` read lhs and rhs. The sums pass through `room`, which has the rows of one column after those of the other,
+    and a spare vector."""
     count, step = len(rows), columns_at_once(len(rows), e.lanes, e.target.vector_registers)
     with e.loop(0, e.lanes, step=step) as loop:
         columns = [column(loop.index + j) for j in range(step)]
-        found = _products(e, rows, columns, length)
+        found = _products(e, readers, rows, columns, length)
         for first in range(0, len(found), e.lanes):
             place = e.at(room, loop.index * count + first)
             e.store(fold(e, found[first : first + e.lanes]), place)
@@ -30,13 +38,20 @@ def sums(e: Vectors, rows: list[ll.Value], column: Callable[[Number], ll.Value],
     return [[e.gather(room, e.lane_numbers() * count + r, everywhere)] for r in range(count)]
 
 
-def _products(e: Vectors, rows: Sequence[ll.Value], columns: Sequence[ll.Value], length: int) -> list[ll.Value]:
+def _products(
+    e: Vectors,
+    readers: tuple[Vectors, Vectors],
+    rows: Sequence[ll.Value],
+    columns: Sequence[ll.Value],
+    length: int,
+) -> list[ll.Value]:
     """Returns the sums of products of each column with each row, still in lanes: all rows of a column, then those of
     the next one."""
     rest = length % e.lanes
 
     def step(at: Number, totals: Sequence[ll.Value], mask: ll.Value | None = None) -> list[ll.Value]:
-        lhs, rhs = ([e.load(e.at(pointer, at), mask) for pointer in pointers] for pointers in (rows, columns))
+        sides = zip(readers, (rows, columns), strict=True)
+        lhs, rhs = ([reader.load(reader.at(pointer, at), mask) for pointer in pointers] for reader, pointers in sides)
         pairs = ((factor, other) for other in rhs for factor in lhs)
         return [e.fused(*pair, total) for pair, total in zip(pairs, totals, strict=True)]
 

@@ -10,39 +10,46 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction.along_memory import slides_along_memory, sums_along_memory
 from trivium.backends.cpu.contraction.plan import Plan, plan
-from trivium.backends.cpu.contraction.template import Element, Sink, emit
-from trivium.backends.cpu.contraction.tiling import ESTIMATED, Tiling
+from trivium.backends.cpu.contraction.template import Element, Operand, Sink, emit
+from trivium.backends.cpu.contraction.tiling import ESTIMATED, Reading, Tiling
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.threads import call_parallel, range_function
-from trivium.backends.llvm.code import I32, I64, POINTER, Code
+from trivium.backends.llvm.code import F32, I32, I64, POINTER, Code
 from trivium.backends.llvm.displacement import Indices, terms_of, unflatten
 from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.narrow import held_type
 from trivium.backends.llvm.numbers import Int, Number, i64, maximum, minimum
-from trivium.backends.llvm.vectors import Vectors
+from trivium.backends.llvm.vectors import Converted, Vectors
 from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
 from trivium.compiler.contraction.marked import Marked
 from trivium.compiler.contraction.phases import Phase, phases
 from trivium.compiler.kernel.affine import Analysis
-from trivium.compiler.kernel.dtypes import storage_bytes
+from trivium.compiler.kernel.contraction import Access, Contraction
+from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, SIGNED, bit_width, storage_bytes
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Register
 from trivium.compiler.schedule import fits_lanes, serial
 
+EXACT_INTEGERS = 1 << 24
+"""Up to this magnitude, f32 represents every integer: products of small integers are added exactly in f32."""
+
+_WIDENED = {"f32": FLOATS - {"f64", "f8E8M0FNU"}, "f64": FLOATS - {"f8E8M0FNU"}}
+"""The types that are converted to f32 or f64 when they are read. Padding is read as zero bits, which f8E8M0FNU does not
+take for zero."""
+
 
 def supports(kernel: Kernel) -> bool:
-    """Whether the template computes this kernel: a contraction that is not empty, in f32 or f64, of operands as they
-    are stored in memory, with an epilogue that can run on a vector of sums."""
+    """Whether the template computes this kernel: a contraction that is not empty, without prologues, whose operands it
+    can read, with an epilogue that can run on a vector of sums."""
     contraction = kernel.contraction
-    if contraction is None or contraction.accumulate not in ("f32", "f64"):
+    if contraction is None or not _is_readable(contraction):
         return False
     operands = (contraction.lhs, contraction.rhs)
-    alike = all(operand.buffer.dtype == contraction.accumulate for operand in operands)
     plain = contraction.lhs_prologue is None and contraction.rhs_prologue is None
     small = all(operand.buffer.size < 2**31 for operand in operands)
     work = all(loop.extent > 0 for loop in contraction.loops)
     epilogue = contraction.epilogue
-    fits = alike and plain and small and work and fits_lanes(epilogue, epilogue.parameters, Analysis(epilogue))
+    fits = plain and small and work and fits_lanes(epilogue, epilogue.parameters, Analysis(epilogue))
     return fits and not slides_along_memory(contraction)
 
 
@@ -50,6 +57,32 @@ def chosen(kernel: Kernel, packed: str | None) -> bool:
     """Whether the template is what computes this kernel, whose operand `packed`, if any, is stored in its tiles."""
     contraction = kernel.contraction
     return supports(kernel) and contraction is not None and (packed is not None or not sums_along_memory(contraction))
+
+
+def _is_readable(contraction: Contraction) -> bool:
+    """Whether the template multiplies these types: floats in f32 or f64, and integers of at most 8 bits in i32."""
+    dtypes = [operand.buffer.dtype for operand in (contraction.lhs, contraction.rhs)]
+    if contraction.accumulate == "i32":
+        return all(dtype in INTEGERS and bit_width(dtype) <= 8 for dtype in dtypes)
+    return all(dtype in _WIDENED.get(contraction.accumulate, ()) for dtype in dtypes)
+
+
+def _reading(contraction: Contraction) -> Reading:
+    """Returns how the template reads the operands. Integers are read as f32."""
+    lhs, rhs = contraction.lhs.buffer.dtype, contraction.rhs.buffer.dtype
+    if contraction.accumulate == "i32":
+        return Reading(True, True, EXACT_INTEGERS // (_magnitude(lhs) * _magnitude(rhs)))
+    return Reading(lhs != contraction.accumulate, rhs != contraction.accumulate)
+
+
+def _magnitude(dtype: str) -> int:
+    """Returns the largest magnitude of an integer."""
+    return 1 << (bit_width(dtype) - 1) if dtype in SIGNED else (1 << bit_width(dtype)) - 1
+
+
+def _is_quick(dtype: str, target: CpuTarget) -> bool:
+    """Whether one or two instructions convert a vector, so that the innermost loop may convert a packed constant."""
+    return dtype in INTEGERS or dtype in ("bf16", "f32", "f64") or (dtype == "f16" and target.half)
 
 
 class Share:
@@ -107,12 +140,15 @@ class Lowering:
         assert kernel.contraction is not None
         self.kernel, self.target = kernel, target
         self.marked = Marked(kernel.contraction)
+        stored = {"lhs": kernel.contraction.lhs.buffer.dtype, "rhs": kernel.contraction.rhs.buffer.dtype}
+        constants = frozenset(name for name in constants if _is_quick(stored[name], target))
         found = phases(self.marked.problem)
         if len(found) > 1:
             constants = frozenset()
         self.element_bytes = storage_bytes(kernel.contraction.accumulate)
         knobs = target.tuned_knobs(kernel.digest()) if target.tuned else ESTIMATED
-        plans = (plan(phase.problem, self.element_bytes, target, constants, knobs, finite) for phase in found)
+        how = (self.element_bytes, target, constants, knobs, finite, _reading(kernel.contraction))
+        plans = (plan(phase.problem, *how) for phase in found)
         self.shares = [Share(self.marked, phase, chosen) for phase, chosen in zip(found, plans, strict=True)]
 
     @property
@@ -168,14 +204,21 @@ class Lowering:
         buffers = dict(zip(self.kernel.params, pointers, strict=False))
         schedule = serial(contraction.epilogue, analysis)
         emitter = Emitter(code, analysis, schedule, buffers, workspace)
-        e = Vectors(code.builder, self.target, held_type(contraction.accumulate), self.tiling.lanes)
+        sums = Vectors(code.builder, self.target, held_type(contraction.accumulate), self.tiling.lanes)
+        e = Vectors(code.builder, self.target, F32, sums.lanes) if contraction.accumulate == "i32" else sums
+
+        def operand(access: Access) -> Operand:
+            dtype = access.buffer.dtype
+            return Operand(buffers[access.buffer], e if dtype == contraction.accumulate else Converted(e, dtype))
+
         first = 0
         for share in self.shares:
-            lhs, rhs = buffers[contraction.lhs.buffer], buffers[contraction.rhs.buffer]
+            lhs, rhs = operand(contraction.lhs), operand(contraction.rhs)
             if share.plan.oriented.swapped:
                 lhs, rhs = rhs, lhs
             begin, end = (maximum(minimum(bound - first, share.plan.units), 0) for bound in units)
-            emit(e, workspace, share.plan, (lhs, rhs), (begin, end), _sink(share, emitter), self.marked.only_stores)
+            sink = _sink(share, emitter)
+            emit(e, sums, workspace, share.plan, (lhs, rhs), (begin, end), sink, self.marked.only_stores)
             first += share.plan.units
 
 

@@ -22,7 +22,7 @@ TapTest = Callable[[Number], ll.Value]
 
 
 class Lhs:
-    """The operand `lhs` of `problem`, at `base`."""
+    """The operand `lhs` of `problem`, at `base`; `e` reads it."""
 
     def __init__(self, e: Vectors, problem: Problem, tiling: Tiling, base: ll.Value) -> None:
         self.e, self.problem, self.tiling, self.base = e, problem, tiling, base
@@ -90,9 +90,9 @@ class Lhs:
         count = (self.tiling.reduction.run - 1) * abs(self.stride) + 1
         if self.problem.elementwise:
             count += self.tiling.panels.size * e.lanes
-        name, module = f"contraction.zeros.{count}.{mangle(e.element)}", e.builder.module
+        name, module = f"contraction.zeros.{count}.{mangle(e.stored)}", e.builder.module
         if name not in module.globals:
-            kind = ll.ArrayType(e.element, count)
+            kind = ll.ArrayType(e.stored, count)
             zeros = ll.GlobalVariable(module, kind, name)
             zeros.initializer, zeros.global_constant, zeros.linkage = ll.Constant(kind, None), True, "internal"
         return module.globals[name].gep([ll.Constant(I64, 0), ll.Constant(I64, 0)])

@@ -41,8 +41,11 @@ class Stream:
     """The operands of a tile. For each of `taps`, `pointers` returns the rows' lhs addresses, which advance by `stride`
     for `steps` steps; rhs rows follow each other from `panel` on, `pitch` elements apart, over taps and steps. `ahead`
     is the address from which each step prefetches a vector. `lanewise`: lhs has one lane for every column, and `mask`
-    says which lanes of the last vector exist. Taps that are not `needed` may be left out."""
+    says which lanes of the last vector exist. Taps that are not `needed` may be left out. `lhs` and `rhs` read the
+    operands."""
 
+    lhs: Vectors
+    rhs: Vectors
     pointers: RowPointers
     taps: tuple[Number, Number]
     steps: Number
@@ -80,7 +83,7 @@ def _run(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -
     rows = stream.pointers(tap)
     ahead = stream.ahead
     if ahead is not None:
-        ahead = e.at(ahead, (tap - stream.taps[0]) * (stream.steps * e.lanes))
+        ahead = stream.rhs.at(ahead, (tap - stream.taps[0]) * (stream.steps * e.lanes))
     if _is_unrolled(stream.steps):
         for step in range(stream.steps):
             tile, panel = _step(e, tile, stream, rows, panel, ahead, step)
@@ -92,7 +95,7 @@ def _run(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -
         totals = shaped(tile, loop.carried[1:])
         inner, following = _step(e, totals, stream, rows, loop.carried[0], ahead, loop.index)
         loop.next = [following, *_flat(inner)]
-    following = loop.carried[0] if stream.needed is None else e.at(panel, stream.steps * stream.pitch)
+    following = loop.carried[0] if stream.needed is None else stream.rhs.at(panel, stream.steps * stream.pitch)
     return shaped(tile, loop.carried[1:]), following
 
 
@@ -106,14 +109,14 @@ def _step(
     step: Number,
 ) -> tuple[Tile, ll.Value]:
     """Returns one product for every sum."""
-    rhs = [e.load(e.at(panel, v * e.lanes)) for v in range(len(tile[0]))]
+    rhs = [stream.rhs.load(stream.rhs.at(panel, v * e.lanes)) for v in range(len(tile[0]))]
     if ahead is not None:
-        _prefetch(e, e.at(ahead, step * e.lanes))
+        _prefetch(e, stream.rhs.at(ahead, step * e.lanes))
     result: Tile = []
     for pointer, row in zip(rows, tile, strict=True):
-        lhs = _factors(e, stream, e.at(pointer, step * stream.stride), len(rhs))
+        lhs = _factors(stream, stream.lhs.at(pointer, step * stream.stride), len(rhs))
         result.append([e.fused(*operands) for operands in zip(lhs, rhs, row, strict=True)])
-    return result, e.at(panel, stream.pitch)
+    return result, stream.rhs.at(panel, stream.pitch)
 
 
 def _prefetch(e: Vectors, pointer: ll.Value) -> None:
@@ -122,8 +125,9 @@ def _prefetch(e: Vectors, pointer: ll.Value) -> None:
     e.call("llvm.prefetch.p0", ll.VoidType(), pointer, read, second_level, data)
 
 
-def _factors(e: Vectors, stream: Stream, pointer: ll.Value, count: int) -> list[ll.Value]:
+def _factors(stream: Stream, pointer: ll.Value, count: int) -> list[ll.Value]:
     """Returns one lhs element for all vectors, or, lane by lane, one vector for each, the last one masked."""
+    e = stream.lhs
     if not stream.lanewise:
         return [e.broadcast(pointer)] * count
     masks = [None] * (count - 1) + [stream.mask]

@@ -26,13 +26,16 @@ MOST_SEGMENTS = 4
 
 @dataclass(frozen=True)
 class Source:
-    """An operand viewed as `lines` x `across`; `base` and `outer` locate the operand and its batch."""
+    """An operand viewed as `lines` x `across`, which `e` reads; `base` and `outer` locate the operand and its batch.
+    `aligned`: every vector across begins at a multiple of its lanes."""
 
+    e: Vectors
     access: Access
     base: ll.Value
     outer: Displacement
     lines: AxisGroup
     across: AxisGroup
+    aligned: bool
 
 
 def emit_pack(
@@ -47,24 +50,24 @@ def emit_pack(
     """Writes lines [line) x lanes [lane), padded to `vectors` vectors, to target[(i - line[0]) * pitch + (j -
     lane[0])]. Neither range is empty. Up to one vector's worth of further lines may be written to."""
     turned = lies_across(source.access, source.lines, source.across)
-    together = 1 if turned else _together(e, source, vectors)
+    together = 1 if turned else _together(source, vectors)
     with e.loop(0, vectors, step=together, nonempty=True) as across:
         shifts = [(across.index + v) * e.lanes for v in range(together)]
         if turned:
             _transpose(e, source, line, lane[0] + shifts[0], lane[1], e.at(target, shifts[0]), pitch)
             return
         firsts = [lane[0] + shift for shift in shifts]
-        readers = [vector_reader(e, source, first, lane[1] - first) for first in firsts]
+        readers = [vector_reader(source, first, lane[1] - first) for first in firsts]
         with walk(e, source.lines, *line) as (loop, indices):
             row = e.at(target, (loop.index - line[0]) * pitch)
             for read, shift in zip(readers, shifts, strict=True):
                 e.store(read(indices), e.at(row, shift))
 
 
-def _together(e: Vectors, source: Source, vectors: Number) -> int:
+def _together(source: Source, vectors: Number) -> int:
     """Returns the number of vectors of a line to read at once: neighbours share cache lines and index arithmetic, but
     their masks need registers."""
-    most = 4 if _is_whole(e, source) or _runs(e, source) in (None, 1) else 2
+    most = 4 if _is_whole(source) or _is_uniform(source) or _runs(source) in (None, 1) else 2
     if not isinstance(vectors, int):
         return 1
     return max(count for count in range(1, most + 1) if vectors % count == 0)
@@ -81,12 +84,12 @@ def _transpose(
 ) -> None:
     """Packs by transposing squares of vectors. Lanes beyond `end` repeat the last one."""
     step = source.access.stride(source.across.axes[0])
-    base = e.at(source.base, source.outer.offset)
+    base = source.e.at(source.base, source.outer.offset)
     lanes = [minimum(first + j, end - 1) for j in range(e.lanes)]
-    columns = [e.at(base, lane * step) for lane in lanes]
+    columns = [source.e.at(base, lane * step) for lane in lanes]
     with e.loop(*line, step=e.lanes, nonempty=True) as loop:
         mask = e.lanes_below(line[1] - loop.index)
-        square = transposed(e, [e.load(e.at(column, loop.index), mask) for column in columns])
+        square = transposed(e, [source.e.load(source.e.at(column, loop.index), mask) for column in columns])
         corner = e.at(target, (loop.index - line[0]) * pitch)
         for i, vector in enumerate(square):
             e.store(vector, e.at(corner, i * pitch))
@@ -117,27 +120,44 @@ def _successor(e: Vectors, group: AxisGroup, indices: list[ll.Value]) -> list[ll
     return following[::-1]
 
 
-def vector_reader(e: Vectors, source: Source, first: Number, count: Number) -> Reader:
+def vector_reader(source: Source, first: Number, count: Number) -> Reader:
     """Returns a function that reads `lanes` values across from `first` on, of which `count` exist, for the given
     indices of a line. Everything that does not depend on the line is computed here, before the loop over lines."""
-    if _is_whole(e, source):
-        return _whole(e, source, first)
+    if _is_whole(source):
+        return _whole(source, first)
+    if _is_uniform(source):
+        return _uniform(source, first)
+    e = source.e
     lanes = displacement(source.access, unflatten(source.across, e.spread(first)))
     inside = e.lanes_below(count)
-    runs = _runs(e, source)
+    runs = _runs(source)
     if runs is None or runs > MOST_SEGMENTS:
-        return _gathering(e, source, lanes, inside)
-    return _segmented(e, source, lanes, inside, first, runs)
+        return _gathering(source, lanes, inside)
+    return _segmented(source, lanes, inside, first, runs)
 
 
-def _is_whole(e: Vectors, source: Source) -> bool:
+def _is_whole(source: Source) -> bool:
     """Whether each vector across is one run of memory, or every second element of one, without edges."""
-    axes, access = source.across.axes, source.access
-    whole = bool(axes) and axes[-1].extent % e.lanes == 0 and access.stride(axes[-1]) in (1, 2)
-    return whole and not access.windows
+    access = source.access
+    return _fills_vectors(source) and access.stride(source.across.axes[-1]) in (1, 2) and not access.windows
 
 
-def _whole(e: Vectors, source: Source, first: Number) -> Reader:
+def _is_uniform(source: Source) -> bool:
+    """Whether each vector across is one run of memory, all of which exists, or is padding."""
+    access = source.access
+    if not _fills_vectors(source) or access.windowed(source.across.axes[-1]):
+        return False
+    return access.stride(source.across.axes[-1]) == 1
+
+
+def _fills_vectors(source: Source) -> bool:
+    """Whether no vector extends past the last of the fastest axis across."""
+    axes = source.across.axes
+    return source.aligned and bool(axes) and axes[-1].extent % source.e.lanes == 0
+
+
+def _whole(source: Source, first: Number) -> Reader:
+    e = source.e
     start = displacement(source.access, unflatten(source.across, first))
     base = e.at(source.base, (source.outer + start).offset)
     step = source.access.stride(source.across.axes[-1])
@@ -149,7 +169,22 @@ def _whole(e: Vectors, source: Source, first: Number) -> Reader:
     return read
 
 
-def _runs(e: Vectors, source: Source) -> int | None:
+def _uniform(source: Source, first: Number) -> Reader:
+    e = source.e
+    start = source.outer + displacement(source.access, unflatten(source.across, first))
+
+    def read(indices: Indices) -> ll.Value:
+        offset, valid = resolve(e, source.access, start + displacement(source.access, indices))
+        if valid is None:
+            return e.load(e.at(source.base, offset))
+        # The operand has a vector at its beginning, which stands in for padding.
+        here = e.builder.select(valid, e.at(source.base, offset), source.base)
+        return e.select(e.splat(valid, e.lanes), e.load(here), e.zero)
+
+    return read
+
+
+def _runs(source: Source) -> int | None:
     """Returns the number of contiguous runs of memory that a vector across may touch; None if neighbours are not
     contiguous at all."""
     if not source.across.axes:
@@ -158,10 +193,11 @@ def _runs(e: Vectors, source: Source) -> int | None:
     dilated = any(w.dilation != 1 and w.uses(axis) for w in source.access.windows for axis in source.across.axes)
     if source.access.stride(inner) != 1 or dilated:
         return None
-    return 1 if len(source.across.axes) == 1 else 1 + -(-(e.lanes - 1) // inner.extent)
+    return 1 if len(source.across.axes) == 1 else 1 + -(-(source.e.lanes - 1) // inner.extent)
 
 
-def _gathering(e: Vectors, source: Source, lanes: Displacement, inside: ll.Value) -> Reader:
+def _gathering(source: Source, lanes: Displacement, inside: ll.Value) -> Reader:
+    e = source.e
     base = e.at(source.base, source.outer.offset)
     elsewhere = Displacement(0, source.outer.positions)
 
@@ -173,9 +209,9 @@ def _gathering(e: Vectors, source: Source, lanes: Displacement, inside: ll.Value
     return read
 
 
-def _segmented(e: Vectors, source: Source, lanes: Displacement, inside: ll.Value, first: Number, runs: int) -> Reader:
+def _segmented(source: Source, lanes: Displacement, inside: ll.Value, first: Number, runs: int) -> Reader:
     """Emits one masked load per run, each of which keeps the lanes of those before it."""
-    segments = list(_segments(e, source, inside, first, runs))
+    e, segments = source.e, list(_segments(source, inside, first, runs))
 
     def read(indices: Indices) -> ll.Value:
         line = source.outer + displacement(source.access, indices)
@@ -190,12 +226,10 @@ def _segmented(e: Vectors, source: Source, lanes: Displacement, inside: ll.Value
     return read
 
 
-def _segments(
-    e: Vectors, source: Source, inside: ll.Value, first: Number, runs: int
-) -> Iterator[tuple[ll.Value, ll.Value]]:
+def _segments(source: Source, inside: ll.Value, first: Number, runs: int) -> Iterator[tuple[ll.Value, ll.Value]]:
     """Yields (the address of lane 0 if it were in the run, the mask of the run's lanes) for each run that the vector at
     `first` may touch."""
-    axes = source.across.axes
+    e, axes = source.e, source.across.axes
     if len(axes) < 2:
         offset = displacement(source.access, {axis: first for axis in axes}).offset
         yield e.at(source.base, offset), inside

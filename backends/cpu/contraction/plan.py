@@ -3,9 +3,9 @@ operand."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from trivium.backends.cpu.contraction.tiling import ESTIMATED, Knobs, Rhs, Tiling, choose
+from trivium.backends.cpu.contraction.tiling import AS_STORED, ESTIMATED, Knobs, Reading, Rhs, Tiling, choose
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler import artifact
 from trivium.compiler.contraction.problem import Access, Axis, Problem, canonicalize, orient
@@ -34,7 +34,8 @@ class Plan:
         return "lhs" if self.oriented.swapped else "rhs"
 
     def packing(self, element_bytes: int) -> artifact.Packing:
-        """Returns how the constant operand is put into panels. It has no windows."""
+        """Returns how the constant operand, whose elements have so many bytes, is put into panels. It has no
+        windows."""
         rhs = self.problem.rhs
         groups = self._packed_batch(), self.problem.columns.axes, self.problem.reduction.axes
         batch, columns, reduction = (
@@ -63,11 +64,14 @@ def plan(
     constant: frozenset[str] = frozenset(),
     knobs: Knobs = ESTIMATED,
     finite: bool = False,
+    reading: Reading = AS_STORED,
 ) -> Plan:
     """Chooses how to compute `problem`; `constant` names the operands ("lhs", "rhs") that are known when the code is
-    loaded, and `finite` says that the elements of the packed one are finite."""
+    loaded, `finite` says that the elements of the packed one are finite, and `reading` how both are read."""
     oriented = orient(problem)
     canonical = canonicalize(oriented)
     # Packed windows would repeat their elements, and hold the zeros of padding.
     known = ("lhs" if oriented.swapped else "rhs") in constant and not canonical.rhs.windows
-    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known, knobs, known and finite))
+    if oriented.swapped != problem.swapped:
+        reading = replace(reading, lhs=reading.rhs, rhs=reading.lhs)
+    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known, knobs, known and finite, reading))

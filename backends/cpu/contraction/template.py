@@ -15,7 +15,7 @@ from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
 from trivium.backends.cpu.contraction.plan import Plan
 from trivium.backends.cpu.contraction.tiling import Rhs, Split, rhs_step
-from trivium.backends.llvm.displacement import Displacement, displacement, origin, unflatten
+from trivium.backends.llvm.displacement import Displacement, Indices, displacement, origin, unflatten
 from trivium.backends.llvm.numbers import Number, i64, maximum, minimum
 from trivium.backends.llvm.vectors import Vectors
 from trivium.backends.llvm.workspace import Workspace
@@ -34,20 +34,32 @@ class Element:
 
 Sink = Callable[[Vectors, ll.Value, Element], None]
 
+Factors = Callable[[Number, Indices], list[ll.Value]]
+"""Returns the elements of lhs in the rows of a tile at a step of the reduction, given its number and its indices."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand in memory, at `base`; `e` reads it."""
+
+    base: ll.Value
+    e: Vectors
+
 
 def emit(
     e: Vectors,
+    sums: Vectors,
     workspace: Workspace,
     plan: Plan,
-    operands: tuple[ll.Value, ll.Value],
+    operands: tuple[Operand, Operand],
     units: tuple[Number, Number],
     sink: Sink,
     inline: bool,
 ) -> None:
-    """Emits `units` of `plan` at the builder's position. The operands are the oriented problem's, a constant rhs
-    packed. `inline` unrolls the sink over the tile's registers; otherwise it is emitted once, in a loop over the tile
-    in memory."""
-    template = Template(e, plan, operands, sink, inline)
+    """Emits `units` of `plan` at the builder's position. `e` multiplies and adds within a block; `sums`, which is `e`
+    unless it has integers, adds the blocks. The operands are the oriented problem's, a constant rhs packed. `inline`
+    unrolls the sink over the tile's registers; otherwise it is emitted once, in a loop over the tile in memory."""
+    template = Template(e, sums, plan, operands, sink, inline)
     template.reserve(workspace)
     with e.loop(*units) as loop:
         template.unit(loop.index)
@@ -102,10 +114,12 @@ class Tile:
 class Template:
     """Emits the parts of one contraction."""
 
-    def __init__(self, e: Vectors, plan: Plan, operands: tuple[ll.Value, ll.Value], sink: Sink, inline: bool) -> None:
-        self.e, self.plan, self.sink = e, plan, sink
+    def __init__(
+        self, e: Vectors, sums: Vectors, plan: Plan, operands: tuple[Operand, Operand], sink: Sink, inline: bool
+    ) -> None:
+        self.e, self.of_sums, self.plan, self.sink = e, sums, plan, sink
         self.problem, self.tiling, self.reduction = plan.problem, plan.tiling, plan.tiling.reduction
-        self.lhs, self.rhs = Lhs(e, plan.problem, plan.tiling, operands[0]), operands[1]
+        self.lhs, self.rhs = Lhs(operands[0].e, plan.problem, plan.tiling, operands[0].base), operands[1]
         self.lhs_by_steps = self._lies_by_steps()
         self.in_blocks = self.reduction.blocks > 1
         self.inline = inline and not self.in_blocks
@@ -190,7 +204,8 @@ class Template:
         e, problem = self.e, self.problem
         sides = [(problem.rows, unit.rows), (problem.reduction, (block.begin, block.end))]
         (lines, line), (across, lane) = sides[::-1] if self.lhs_by_steps else sides
-        source = Source(problem.lhs, self.lhs.base, unit.lhs, lines, across)
+        aligned = not self.lhs_by_steps and self.reduction.begins_at_multiples(e.lanes)
+        source = Source(self.lhs.e, problem.lhs, self.lhs.base, unit.lhs, lines, across, aligned)
         vectors = (lane[1] - lane[0] + (e.lanes - 1)) // e.lanes
         emit_pack(e, source, line, lane, vectors, self.lhs_room, self.lhs_pitch)
 
@@ -226,29 +241,43 @@ class Template:
             case Rhs.DIRECT | Rhs.FOLDED:
                 return None
             case Rhs.IN_PLACE:
-                return e.at(self.rhs, unit.rhs.offset + column + block.begin * pitch)
+                return self.rhs.e.at(self.rhs.base, unit.rhs.offset + column + block.begin * pitch)
             case Rhs.PACKED:
                 lanes = column, problem.columns.extent
                 emit_pack(e, self._rhs_source(unit), (block.begin, block.end), lanes, width, self.rhs_room, pitch)
                 return self.rhs_room
-        return e.at(self.rhs, unit.rhs.offset + (column * problem.reduction.extent + block.begin * pitch))
+        start = column * problem.reduction.extent + block.begin * pitch
+        return self.rhs.e.at(self.rhs.base, unit.rhs.offset + start)
 
     def _rhs_source(self, unit: Unit) -> Source:
-        return Source(self.problem.rhs, self.rhs, unit.rhs, self.problem.reduction, self.problem.columns)
+        problem, rhs = self.problem, self.rhs
+        return Source(rhs.e, problem.rhs, rhs.base, unit.rhs, problem.reduction, problem.columns, aligned=True)
 
     def _tile(self, unit: Unit, block: Block, panel: Panel, tile: Tile) -> None:
         e = self.e
         if not self.in_blocks:
             sums = self._accumulate(unit, block, panel, tile, microkernel.zeros(e, tile.count, panel.width))
-            self._finish(unit, panel, tile, sums)
+            self._finish(unit, panel, tile, self._as_sums(sums))
             return
         row, column = tile.row - unit.rows[0], panel.column - unit.first_column
         room = e.at(self.sums, row * self.pitch + column)
-        sums = microkernel.load_tile(e, room, self.pitch, tile.count, panel.width)
-        microkernel.store_tile(e, self._accumulate(unit, block, panel, tile, sums), room, self.pitch)
+        before = microkernel.load_tile(self.of_sums, room, self.pitch, tile.count, panel.width)
+        if self.of_sums is e:
+            sums = self._accumulate(unit, block, panel, tile, before)
+        else:
+            sums = self._accumulate(unit, block, panel, tile, microkernel.zeros(e, tile.count, panel.width))
+            pairs = (zip(*lines, strict=True) for lines in zip(before, self._as_sums(sums), strict=True))
+            sums = [[e.builder.add(one, other) for one, other in line] for line in pairs]
+        microkernel.store_tile(self.of_sums, sums, room, self.pitch)
         last = e.builder.icmp_signed("==", i64(block.number), i64(self.reduction.blocks - 1))
         with e.builder.if_then(last):
             self._sink_memory(unit, panel, tile, room)
+
+    def _as_sums(self, tile: microkernel.Tile) -> microkernel.Tile:
+        """Returns the sums of a block, which are exact if they are integers, in the type of the whole sum."""
+        if self.of_sums is self.e:
+            return tile
+        return [[self.e.builder.fptosi(vector, self.of_sums.vector) for vector in line] for line in tile]
 
     def _accumulate(
         self, unit: Unit, block: Block, panel: Panel, tile: Tile, sums: microkernel.Tile
@@ -261,14 +290,13 @@ class Template:
 
     def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
         e, pitch, steps = self.e, panel.pitch, block.end - block.begin
+        rhs = e if self.tiling.rhs is Rhs.PACKED else self.rhs.e
         ahead = None
         if self.tiling.prefetch:
-            ahead = e.at(data, steps * pitch + tile.number * (steps * e.lanes))
+            ahead = rhs.at(data, steps * pitch + tile.number * (steps * e.lanes))
         if self.tiling.pack_lhs:
-            row_step, step = (1, self.lhs_pitch) if self.lhs_by_steps else (self.lhs_pitch, 1)
-            first = e.at(self.lhs_room, (tile.row - unit.rows[0]) * row_step)
-            rows = [e.at(first, r * row_step) for r in range(tile.count)]
-            return Stream(lambda _: rows, (0, 1), steps, step, data, pitch, ahead)
+            rows, step = self._packed_rows(unit, tile)
+            return Stream(e, rhs, lambda _: rows, (0, 1), steps, step, data, pitch, ahead)
         lanewise = self.problem.elementwise
         start = block.start * self.lhs.stride + (panel.column if lanewise else 0)
         place = self.lhs.shifted(unit.lhs, start), tile.row, tile.count
@@ -276,42 +304,65 @@ class Template:
         needed = self.lhs.reached(*place) if self.tiling.skips_padding else None
         taps = (0, 1) if self.reduction.taps == 1 else block.taps
         mask = self._mask(panel, panel.width - 1) if lanewise else None
-        return Stream(pointers, taps, block.steps, self.lhs.stride, data, pitch, ahead, lanewise, mask, needed)
+        step = self.lhs.stride
+        return Stream(self.lhs.e, rhs, pointers, taps, block.steps, step, data, pitch, ahead, lanewise, mask, needed)
+
+    def _packed_rows(self, unit: Unit, tile: Tile) -> tuple[list[ll.Value], int]:
+        """Returns the addresses of the rows of a tile in packed lhs, and the distance between steps."""
+        row_step, step = (1, self.lhs_pitch) if self.lhs_by_steps else (self.lhs_pitch, 1)
+        first = self.e.at(self.lhs_room, (tile.row - unit.rows[0]) * row_step)
+        return [self.e.at(first, r * row_step) for r in range(tile.count)], step
 
     def _fold(self, unit: Unit, panel: Panel, tile: Tile) -> microkernel.Tile:
         """Reads both operands in place, along the reduction."""
-        e, problem = self.e, self.problem
-        rows = self.lhs.pointers(unit.lhs, tile.row, tile.count)(0)
+        problem, lhs = self.problem, self.lhs.e
+        if self.tiling.pack_lhs:
+            lhs, (rows, _) = self.e, self._packed_rows(unit, tile)
+        else:
+            rows = self.lhs.pointers(unit.lhs, tile.row, tile.count)(0)
 
         def column(number: Number) -> ll.Value:
             last = problem.columns.extent - 1
             place = unflatten(problem.columns, minimum(panel.column + number, last))
-            return e.at(self.rhs, (unit.rhs + displacement(problem.rhs, place)).offset)
+            return self.rhs.e.at(self.rhs.base, (unit.rhs + displacement(problem.rhs, place)).offset)
 
-        return folded.sums(e, rows, column, problem.reduction.extent, self.folded_room)
+        readers = lhs, self.rhs.e
+        return folded.sums(self.e, readers, rows, column, problem.reduction.extent, self.folded_room)
 
     def _accumulate_direct(self, unit: Unit, panel: Panel, tile: Tile, sums: microkernel.Tile) -> microkernel.Tile:
-        """Reads both operands in place, one step of the reduction after the other."""
+        """Reads rhs in place, and lhs, too, unless it is packed, one step of the reduction after the other."""
         e, problem = self.e, self.problem
         firsts = [panel.column + v * e.lanes for v in range(panel.width)]
         source = self._rhs_source(unit)
-        readers = [vector_reader(e, source, first, problem.columns.extent - first) for first in firsts]
-        rows = [unit.lhs + self.lhs.row(tile.row + r) for r in range(tile.count)]
+        readers = [vector_reader(source, first, problem.columns.extent - first) for first in firsts]
+        factors = self._packed_factors(unit, tile) if self.tiling.pack_lhs else self._factors(unit, tile)
         flat = [vector for line in sums for vector in line]
         with walk(e, problem.reduction, 0, problem.reduction.extent, flat) as (loop, indices):
             rhs = [read(indices) for read in readers]
-            step = displacement(problem.lhs, indices)
-            for row, totals in zip(rows, microkernel.shaped(sums, loop.carried), strict=True):
-                lhs = e.broadcast(self.lhs.pointer(row + step))
+            lines = microkernel.shaped(sums, loop.carried)
+            for lhs, totals in zip(factors(loop.index, indices), lines, strict=True):
                 loop.next += [e.fused(lhs, vector, total) for vector, total in zip(rhs, totals, strict=True)]
         return microkernel.shaped(sums, loop.carried)
+
+    def _packed_factors(self, unit: Unit, tile: Tile) -> Factors:
+        e, (rows, step) = self.e, self._packed_rows(unit, tile)
+        return lambda number, _: [e.broadcast(e.at(row, number * step)) for row in rows]
+
+    def _factors(self, unit: Unit, tile: Tile) -> Factors:
+        rows = [unit.lhs + self.lhs.row(tile.row + r) for r in range(tile.count)]
+
+        def factors(_: Number, indices: Indices) -> list[ll.Value]:
+            step = displacement(self.problem.lhs, indices)
+            return [self.lhs.e.broadcast(self.lhs.pointer(row + step)) for row in rows]
+
+        return factors
 
     # Results
 
     def _finish(self, unit: Unit, panel: Panel, tile: Tile, sums: microkernel.Tile) -> None:
         """Passes the sums to the sink, from registers or through memory."""
         if not self.inline:
-            microkernel.store_tile(self.e, sums, self.sums, self.pitch)
+            microkernel.store_tile(self.of_sums, sums, self.sums, self.pitch)
             self._sink_memory(unit, panel, tile, self.sums)
             return
         for r, vectors in enumerate(sums):
@@ -323,7 +374,7 @@ class Template:
         with e.loop(0, tile.count) as loop:
             line = e.at(sums, loop.index * self.pitch)
             for v in range(panel.width):
-                self._sink(unit, panel, tile.row + loop.index, v, e.load(e.at(line, v * e.lanes)))
+                self._sink(unit, panel, tile.row + loop.index, v, self.of_sums.load(e.at(line, v * e.lanes)))
 
     def _sink(self, unit: Unit, panel: Panel, row: Number, vector: int, value: ll.Value) -> None:
         column = panel.column + vector * self.e.lanes

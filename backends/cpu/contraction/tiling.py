@@ -71,6 +71,19 @@ def split(extent: int, most: int) -> Split:
     return Split(extent, max(1, -(-extent // most)))
 
 
+@dataclass(frozen=True)
+class Reading:
+    """Which operands are converted when they are read, because memory holds them in another type. `exact_terms` is the
+    number of products of integers that f32 adds exactly; None for products of floats."""
+
+    lhs: bool = False
+    rhs: bool = False
+    exact_terms: int | None = None
+
+
+AS_STORED = Reading()
+
+
 class Rhs(Enum):
     """Where the micro-kernel finds rhs: packed when the code is loaded; packed during the run; in place, if its rows
     are short and evenly spaced; read element by element, if each element is used once; or in place along the
@@ -100,6 +113,11 @@ class Reduction:
     @property
     def blocks(self) -> int:
         return -(-self.taps // self.block_taps) * self.run_blocks
+
+    def begins_at_multiples(self, lanes: int) -> bool:
+        """Whether every block begins at a multiple of `lanes`."""
+        run = self.block_run if self.run_blocks > 1 else self.block_taps * self.run
+        return self.blocks == 1 or (run % lanes == 0 and (self.run_blocks == 1 or self.run % lanes == 0))
 
     @property
     def most_steps(self) -> int:
@@ -169,23 +187,30 @@ def choose(
     constant_rhs: bool,
     knobs: Knobs = ESTIMATED,
     finite_rhs: bool = False,
+    reading: Reading = AS_STORED,
 ) -> Tiling:
     """Returns the schedule of a problem in canonical form. `finite_rhs` says that rhs has no infinities and no NaNs."""
     lanes, cache = target.vector_bytes // element_bytes, target.cache_bytes[1]
-    if not constant_rhs and _folds(problem, lanes):
-        return _folded(problem, lanes, target)
+    run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
+    whole = reading.exact_terms is None or total <= reading.exact_terms
+    if not constant_rhs and whole and _folds(problem, lanes):
+        return _folded(problem, lanes, target, reading)
     pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
     threads = max(1, min(target.threads, pieces))
     panels, tiles = _tiles(problem, lanes, target.vector_registers, threads, knobs.vectors)
-    rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles)
-    run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
+    rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles, reading.rhs)
+    rhs = Rhs.PACKED if rhs is Rhs.DIRECT and not whole else rhs
     shortest = SHORTEST_RUN if problem.lhs.windows else SHORTEST_SAFE_RUN
-    pack_lhs = rhs is not Rhs.DIRECT and not problem.elementwise and run < min(shortest, total)
+    uneven = rhs is not Rhs.DIRECT and run < min(shortest, total)
+    pack_lhs = not problem.elementwise and (uneven or reading.lhs)
     if pack_lhs or rhs is Rhs.DIRECT:
         run = total
     row_bytes = panels.size * lanes * element_bytes
     most_steps = total if rhs is Rhs.DIRECT else int(knobs.panel_share * cache) // row_bytes
-    reduction = _blocks(problem.reduction, total // run, run, most_steps)
+    if reading.exact_terms is not None and not whole:
+        # Blocks may be nearly twice as long, so that they begin where the faster axes do.
+        most_steps = min(most_steps, reading.exact_terms // 2)
+    reduction = _blocks(problem.reduction, total // run, run, most_steps, lanes if pack_lhs else 1)
     most_rows = int(LHS_SHARE * cache) // (element_bytes * reduction.most_steps) if pack_lhs else problem.rows.extent
     sums = int(SUMS_SHARE * cache) // row_bytes
     small = reduction.blocks == 1 and panels.count * row_bytes * total <= MOST_BY_ROWS
@@ -214,12 +239,14 @@ def _folds(problem: Problem, lanes: int) -> bool:
     return along and not across and long and problem.rows.extent <= MOST_FOLDED
 
 
-def _folded(problem: Problem, lanes: int, target: Target) -> Tiling:
-    """Returns the schedule of `Rhs.FOLDED`: a unit is all rows with one vector of columns."""
+def _folded(problem: Problem, lanes: int, target: Target, reading: Reading) -> Tiling:
+    """Returns the schedule of `Rhs.FOLDED`: a unit is all rows with one vector of columns, or with several if the rows
+    are converted and packed for it."""
     columns, run = split(-(-problem.columns.extent // lanes), 1), problem.reduction.extent
     tiles = split(problem.rows.extent, target.vector_registers // 4)
-    whole = Split(tiles.count, 1)
-    return Tiling(lanes, columns, tiles, Reduction(1, run, 1, run), whole, columns, False, Rhs.FOLDED, False, False)
+    pack = reading.lhs and problem.rows.extent > 1
+    whole, groups = Split(tiles.count, 1), split(columns.count, 8) if pack else columns
+    return Tiling(lanes, columns, tiles, Reduction(1, run, 1, run), whole, groups, pack, Rhs.FOLDED, False, False)
 
 
 def columns_at_once(rows: int, lanes: int, registers: int) -> int:
@@ -240,10 +267,11 @@ def _tiles(problem: Problem, lanes: int, registers: int, threads: int, wanted: i
     return panels, split(rows, rows_that_fit(panels.size, registers))
 
 
-def _rhs(problem: Problem, lanes: int, element_bytes: int, tiles: Split) -> Rhs:
-    """Returns where to read an rhs that is not constant."""
+def _rhs(problem: Problem, lanes: int, element_bytes: int, tiles: Split, converted: bool) -> Rhs:
+    """Returns where to read an rhs that is not constant. One that is converted is read in place by a single tile only:
+    several would convert it several times."""
     short = 0 < rhs_step(problem) * element_bytes <= LONGEST_STEP
-    if short and problem.columns.extent % lanes == 0:
+    if short and problem.columns.extent % lanes == 0 and (tiles.count == 1 or not converted):
         return Rhs.IN_PLACE
     across = lies_across(problem.rhs, problem.reduction, problem.columns)
     once = tiles.count == 1 and not problem.elementwise and not across
@@ -300,12 +328,14 @@ def rhs_step(problem: Problem) -> int:
     return step
 
 
-def _blocks(group: AxisGroup, taps: int, run: int, most_steps: int) -> Reduction:
-    """Returns even blocks of at most about `most_steps` steps."""
+def _blocks(group: AxisGroup, taps: int, run: int, most_steps: int, multiple: int) -> Reduction:
+    """Returns even blocks of at most about `most_steps` steps. Parts of a run begin where the faster axes of the
+    reduction start again, or else at multiples of `multiple` steps."""
     if run <= most_steps:
         return Reduction(taps, run, split(taps, max(1, most_steps // run)).size, run)
     steps = split(run, most_steps).size
     period = _period(group, steps)
+    period = multiple if period == 1 else period
     return Reduction(taps, run, 1, min(run, -(-steps // period) * period))
 
 

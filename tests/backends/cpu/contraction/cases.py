@@ -15,6 +15,7 @@ from trivium.compiler.kernel import Buffer, Index, Kernel, expression
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop, Subscript
 from trivium.compiler.kernel.contraction_nest import contraction_kernel
+from trivium.compiler.kernel.dtypes import INTEGERS, DType, from_numpy, numpy_dtype
 from trivium.compiler.kernel.index import variable
 from trivium.compiler.kernel.structure import Block, Register
 
@@ -53,8 +54,14 @@ def laid_out(array: np.ndarray, order: Order) -> np.ndarray:
 
 
 def buffer(name: str, array: np.ndarray, order: Order, mode: str = "in") -> Buffer:
-    dtype = "f64" if array.dtype == np.float64 else "f32"
-    return Buffer(name, dtype, tuple(array.shape[d] for d in order), mode)
+    return Buffer(name, from_numpy(array.dtype), tuple(array.shape[d] for d in order), mode)
+
+
+def accumulated(x: Buffer, y: Buffer) -> DType:
+    """Returns the type in which products of the elements are added."""
+    if x.dtype in INTEGERS:
+        return DType("i32")
+    return DType("f64" if "f64" in (x.dtype, y.dtype) else "f32")
 
 
 def epilogue_block(result: Buffer, order: Order, dtype: str, rank: int, epilogue: Epilogue | None) -> Block:
@@ -75,13 +82,14 @@ def matmul(
     batch, m, k = lhs.shape
     n = rhs.shape[2]
     x, y = buffer("lhs", lhs, orders[0]), buffer("rhs", rhs, orders[1])
-    z = buffer("result", np.empty((batch, m, n), lhs.dtype), orders[2], "out")
+    sums = accumulated(x, y)
+    z = buffer("result", np.empty((batch, m, n), numpy_dtype(sums)), orders[2], "out")
     loops = tuple(ContractionLoop(role, extent) for role, extent in (("batch", batch), ("m", m), ("n", n), ("k", k)))
     one = {name: Subscript(variable(loop)) for name, loop in zip("bmnk", loops, strict=True)}
     contraction = Contraction(
         loops=loops,
         lhs=Access(x, tuple(one["bmk"[d]] for d in orders[0])), rhs=Access(y, tuple(one["bkn"[d]] for d in orders[1])),
-        accumulate=x.dtype, epilogue=epilogue_block(z, orders[2], x.dtype, 3, epilogue),
+        accumulate=sums, epilogue=epilogue_block(z, orders[2], sums, 3, epilogue),
     )  # fmt: skip
     extra = extra or {}
     kernel = contraction_kernel("matmul", [x, y, *extra, z], contraction)
@@ -90,6 +98,13 @@ def matmul(
 
 def normal(*shape: int, dtype: type = np.float32) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+def whole(low: int, high: int, *shape: int, dtype: type) -> np.ndarray:
+    """Returns integers from `low` to `high`, of which both occur."""
+    array = np.random.default_rng(sum(shape)).integers(low, high, shape, endpoint=True)
+    array.flat[:2] = low, high
+    return array.astype(dtype)
 
 
 def assert_close(got: np.ndarray, want: np.ndarray, tolerance: float = 1e-5) -> None:
@@ -159,7 +174,8 @@ def convolution(
     outputs, inputs, *kernel = rhs.shape
     extents = [window.extent(d, sizes[d], kernel[d]) for d in range(2)]
     x, y = buffer("lhs", lhs, orders[0]), buffer("rhs", rhs, orders[1])
-    z = buffer("result", np.empty((batch, outputs, *extents), lhs.dtype), orders[2], "out")
+    sums = accumulated(x, y)
+    z = buffer("result", np.empty((batch, outputs, *extents), numpy_dtype(sums)), orders[2], "out")
     per_group = outputs // window.groups
     names = ("g", "i", "oh", "ow", "o", "c", "kh", "kw")
     counts = (window.groups, batch, *extents, per_group, inputs, *kernel)
@@ -182,7 +198,7 @@ def convolution(
         return i, expression([(g, per_group), (o, 1)]), oh, ow
 
     builder = KernelBuilder("epilogue")
-    total, parameters = Register(x.dtype), tuple(Register("i64") for _ in range(5))
+    total, parameters = Register(sums), tuple(Register("i64") for _ in range(5))
     builder.body.parameters = [total, *parameters]
     place = indices(parameters)
     value = total if epilogue is None else epilogue(builder, total, place)
@@ -190,7 +206,7 @@ def convolution(
     contraction = Contraction(
         loops=loops,
         lhs=Access(x, tuple(lhs_at[d] for d in orders[0])), rhs=Access(y, tuple(rhs_at[d] for d in orders[1])),
-        accumulate=x.dtype, epilogue=builder.body,
+        accumulate=sums, epilogue=builder.body,
     )  # fmt: skip
     extra = extra or {}
     kernel_ = contraction_kernel("convolution", [x, y, *extra, z], contraction)

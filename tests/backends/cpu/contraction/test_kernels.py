@@ -193,7 +193,10 @@ def test_what_is_supported() -> None:
     assert supports(plain)
     assert not supports(replace(plain, contraction=None))
     assert not supports(marked(accumulate="i32"))
-    assert not supports(marked(accumulate="f64"))  # operands in f32, which would have to be converted
-    assert not supports(with_buffer("rhs", "bf16", (1, 8, 4)))
+    assert supports(marked(accumulate="f64"))
+    assert supports(with_buffer("rhs", "bf16", (1, 8, 4)))
+    assert not supports(with_buffer("rhs", "f64", (1, 8, 4)))  # f32 has not all of its numbers
+    assert not supports(with_buffer("rhs", "f8E8M0FNU", (1, 8, 4)))  # which has no zero, for padding
+    assert not supports(with_buffer("rhs", "i8", (1, 8, 4)))
     assert not supports(with_buffer("lhs", "f32", (1, 1 << 16, 1 << 15)))  # exceeds offsets of 32 bits
     assert supports(with_buffer("lhs", "f32", (1, 1 << 15, 1 << 15)))

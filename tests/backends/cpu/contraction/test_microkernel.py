@@ -62,9 +62,8 @@ def test_sums_of_products(taps: tuple[int, int], steps: int, ahead: bool, known:
         bounds = taps if known else tuple(unknown(e, tap) for tap in taps)
         count = steps if known else unknown(e, steps)
         panel = e.at(base, PANEL)
-        stream = Stream(
-            rows_from(e, base, row_step, tap_step), bounds, count, stride, panel, pitch, panel if ahead else None
-        )
+        rows = rows_from(e, base, row_step, tap_step)
+        stream = Stream(e, e, rows, bounds, count, stride, panel, pitch, panel if ahead else None)
         tile = microkernel.load_tile(e, e.at(base, TILE), PITCH, ROWS, VECTORS)
         microkernel.store_tile(e, accumulate(e, tile, stream), e.at(base, TILE), PITCH)
 
@@ -88,7 +87,7 @@ def test_lane_by_lane(active: int) -> None:
 
     def emit(e: Vectors, base: ll.Value) -> None:
         stream = Stream(
-            rows_from(e, base, row_step, 0), (0, 1), steps, stride, e.at(base, PANEL), WIDTH,
+            e, e, rows_from(e, base, row_step, 0), (0, 1), steps, stride, e.at(base, PANEL), WIDTH,
             lanewise=True, mask=e.lanes_below(active),
         )  # fmt: skip
         tile = microkernel.zeros(e, ROWS, VECTORS)
@@ -123,7 +122,7 @@ def test_few_taps_of_one_step_have_no_loop() -> None:
         function = ll.Function(ll.Module("test"), ll.FunctionType(ll.VoidType(), [ll.PointerType()]), "test")
         e = Vectors(ll.IRBuilder(function.append_basic_block("entry")), host(), F32, LANES)
         base = function.args[0]
-        stream = Stream(rows_from(e, base, 11, 40), taps, steps, 2, base, WIDTH)
+        stream = Stream(e, e, rows_from(e, base, 11, 40), taps, steps, 2, base, WIDTH)
         accumulate(e, microkernel.zeros(e, ROWS, VECTORS), stream)
         return len(function.blocks)
 

@@ -52,6 +52,13 @@ def windows(dilation: int = 1, low: int = 1, stride: int = 1, step: int = 1) -> 
     return Operand(AxisGroup((channel, tap)), AxisGroup((position, width)), access)
 
 
+def features(dilation: int = 1) -> Operand:
+    """im2col of an image of 9 positions with 32 features each, which fill vectors: each line has 3 taps."""
+    position, tap, feature = Axis(7), Axis(3), Axis(32)
+    access = dimension(Access(Index({feature: 1})), 9, 32, Index({position: 1, tap: 1}, -1), dilation)
+    return Operand(AxisGroup((position,)), AxisGroup((tap, feature)), access)
+
+
 OPERANDS = {
     "columns together": plain({13: 40}, {37: 1}),
     "columns apart": plain({13: 1}, {37: 15}),
@@ -60,10 +67,14 @@ OPERANDS = {
     "two axes across": plain({13: 1}, {3: 300, 11: 14}),
     "short runs across": plain({13: 100}, {7: 13, 3: 1}),
     "long runs across": plain({6: 200}, {2: 100, 23: 1}),
+    "whole vectors": plain({13: 100}, {2: 40, 32: 1}),
+    "every second element": plain({13: 100}, {2: 50, 16: 2}),
     "backwards": plain({13: -40}, {37: 1}, offset=480),
     "one column": plain({13: 5}, {}),
     "one line": plain({}, {37: 2}),
     "padded windows": windows(),
+    "padded positions of whole vectors": features(),
+    "dilated positions of whole vectors": features(dilation=2),
     "strided windows": windows(stride=2, low=3),
     "dilated operand": windows(dilation=2, low=2),
     "dilated windows": windows(step=2, low=2),
@@ -97,7 +108,8 @@ def packed(
 
     def emit(code: Code, pointer: ll.Value) -> None:
         e = Vectors(code.builder, host(), element, lanes)
-        source = Source(operand.access, pointer, origin(operand.access), operand.lines, operand.across)
+        aligned = lane[0] % lanes == 0
+        source = Source(e, operand.access, pointer, origin(operand.access), operand.lines, operand.across, aligned)
         bounds = [(number(e, first), number(e, last)) for first, last in (line, lane)]
         emit_pack(e, source, *bounds, number(e, vectors), e.at(pointer, TARGET), vectors * lanes + 3)
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+import trivium
 from tests.backends.cpu.contraction.cases import (
     CONSTANTS,
     LAYOUTS,
@@ -109,3 +111,32 @@ def test_convolution_in_blocks_and_threads(layout: str) -> None:
     lhs, rhs = normal(2, 300, 12, 12), normal(40, 300, 3, 3)
     window = Window(padding=ONE)
     assert_close(convolution(lhs, rhs, window, LAYOUTS[layout]).run(threads=2), reference(lhs, rhs, window))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_of_two_axes_that_are_packed(threads: int) -> None:
+    """A part of the rows begins anywhere, also where a vector would extend past the end of the faster axis of rows."""
+    lhs, rhs = normal(3, 333, 2, 16), normal(2, 3, 40)
+    module = trivium.parse("""
+      func.func @main(%lhs: tensor<3x333x2x16xf32>, %rhs: tensor<2x3x40xf32>) -> tensor<333x16x40xf32> {
+        %0 = stablehlo.dot_general %lhs, %rhs, contracting_dims = [0, 2] x [1, 0]
+          : (tensor<3x333x2x16xf32>, tensor<2x3x40xf32>) -> tensor<333x16x40xf32>
+        return %0 : tensor<333x16x40xf32>
+      }""")
+    (found,) = trivium.compile(module, threads=threads)(lhs, rhs)
+    assert_close(found, np.einsum("kalb,lkn->abn", lhs, rhs))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_converted_sums_of_two_axes(threads: int) -> None:
+    """A block of a sum begins anywhere within its faster axis, too."""
+    lhs, rhs = normal(20, 3, 4104).astype(ml_dtypes.bfloat16), normal(4104, 3, 40).astype(ml_dtypes.bfloat16)
+    module = trivium.parse("""
+      func.func @main(%lhs: tensor<20x3x4104xbf16>, %rhs: tensor<4104x3x40xbf16>) -> tensor<20x40xf32> {
+        %0 = stablehlo.dot_general %lhs, %rhs, contracting_dims = [1, 2] x [1, 0]
+          : (tensor<20x3x4104xbf16>, tensor<4104x3x40xbf16>) -> tensor<20x40xf32>
+        return %0 : tensor<20x40xf32>
+      }""")
+    (found,) = trivium.compile(module, threads=threads)(lhs, rhs)
+    wide = (x.astype(np.float64) for x in (lhs, rhs))
+    assert_close(found, np.einsum("akl,lkn->an", *wide, optimize=True).astype(np.float32))
