@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from trivium.compiler.dynamic import Shape
+from trivium.compiler.passes.byte_products import ByteProducts
 from trivium.compiler.passes.canonicalize import Canonicalize
 from trivium.compiler.passes.cse import CommonSubexpressions
 from trivium.compiler.passes.dce import DeadCode
@@ -41,6 +42,7 @@ PIPELINE = (
     Recognize(),
     Decompose(),
     CLEAN_UP,
+    ByteProducts(),
     ChannelsLast(),
     ExplicitPadding(),
     TurnedKernels(),

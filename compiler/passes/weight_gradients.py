@@ -41,7 +41,7 @@ class WeightGradients(Pass):
         numbers, kind = op.dimension_numbers, op.result.type.element_type
         if kind not in (F32, F64) or any(operand.type.element_type is not kind for operand in op.operands):
             return False
-        if op.feature_group_count != 1 or op.batch_group_count != 1 or set(op.lhs_dilation or ()) > {1}:
+        if op.feature_group_count != 1 or op.batch_group_count != 1 or any(step != 1 for step in op.lhs_dilation or ()):
             return False
         if any(amount < 0 for pair in op.padding or () for amount in pair):
             return False

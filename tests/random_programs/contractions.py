@@ -82,6 +82,35 @@ def narrow_product(g: Generator) -> None:
     epilogue(g, g.add(ops.DotGeneral(lhs, rhs, numbers, result=tensor(rows, columns, of=sums))), 1)
 
 
+def quantized(g: Generator) -> None:
+    """The product, or the convolution, of bytes less their zero points, which are numbers or arguments."""
+    features, kernels, size = int(g.pick(FEATURES)), int(g.pick(FEATURES)), int(g.pick((1, 2, 3)))
+    convolves = g.chance(0.5)
+    places, window = ((g.number(1, 3), g.number(size, 9)), (size,)) if convolves else ((g.number(1, 30),), ())
+    image = _centered(g, (*places, features))
+    kernel = _centered(g, (*window, features, kernels), g.chance(0.3) or not convolves)
+    if not convolves:
+        numbers = ops.DotDimensionNumbers((), (), (1,), (0,))
+        g.offer(g.add(ops.DotGeneral(image, kernel, numbers)))
+        return
+    padding = [(g.number(-1, 2), g.number(0, 2)) if g.chance(0.7) else (0, 0)]
+    numbers = ops.ConvDimensionNumbers(0, 2, (1,), 1, 2, (0,), 0, 2, (1,))
+    options = {"feature_group_count": 1, "batch_group_count": 1, "lhs_dilation": [int(g.pick((1, 1, 2)))]}
+    g.offer(g.add(ops.Convolution(image, kernel, padding=padding, dimension_numbers=numbers, **options)))
+
+
+def _centered(g: Generator, shape: Sequence[int], zero: bool = True) -> Value:
+    """Returns bytes as numbers of 32 bits, less a zero point."""
+    element = g.pick((I8, UI8))
+    wide = tensor(*shape, of=I32)
+    value = g.add(ops.Convert(g.argument(shape, element), result=wide))
+    if not zero:
+        return value
+    low, high = (-128, 127) if element is I8 else (0, 255)
+    point = g.argument((), I32) if g.chance(0.2) else g.constant(np.asarray(g.number(low, high)), I32)
+    return g.add(ops.Subtract(value, g.add(ops.BroadcastInDim(point, (), result=wide))))
+
+
 def epilogue(g: Generator, value: Value, feature: int) -> None:
     """Sometimes adds a bias and an activation."""
     if value.type.rank and g.chance(0.3):
@@ -237,7 +266,8 @@ def features_first(g: Generator) -> None:
 
 
 def weight_gradient(g: Generator) -> None:
-    """The gradient of a convolution's kernel: the window is the gradient of the result, and features are a batch."""
+    """The gradient of a convolution's kernel: the window is the gradient of the result, and features are a batch. The
+    image of a transposed convolution is dilated."""
     images, element = g.number(1, 2), g.pick((F32, F32, F64))
     inputs, outputs = int(g.pick((3, 8, 16, 16, 17))), int(g.pick((5, 8, 16, 16, 16)))
     window, taps = (g.number(12, 24), g.number(24, 30)), [g.number(1, 3), g.number(1, 3)]
@@ -246,13 +276,17 @@ def weight_gradient(g: Generator) -> None:
     padding, steps = [[g.number(0, 1), g.number(0, 1)] for _ in range(2)], [int(g.pick((1, 1, 2))) for _ in range(2)]
     sizes = zip(window, taps, steps, padding, strict=True)
     space = [(size - 1) * step + tap - sum(around) for size, tap, step, around in sizes]
+    dilation = int(g.pick((1, 1, 1, 2)))
+    for around, size in zip(padding, space, strict=True):
+        around[1] += (size - 1) % dilation
+    space = [(size - 1) // dilation + 1 for size in space]
     batch, feature, places = (1, 0, (2, 3)) if g.chance(0.7) else _layout(g, 4)
     shape = dict(zip(places, space, strict=True)) | {batch: inputs, feature: images}
     image = g.argument([shape[d] for d in range(4)], element)
     if g.chance(0.3):
         zero, spread = g.constant(np.int8(0), element), [int(d in places) for d in range(4)]
         image = g.add(ops.Pad(image, zero, spread, spread, [0] * 4))
-        padding = [[low - 1, high - 1] for low, high in padding]
+        padding = [[low - dilation, high - dilation] for low, high in padding]
     gradient = g.of_type(tensor(images, outputs, *window, of=element))
     result = (1, 0, (2, 3)) if g.chance(0.7) else _layout(g, 4)
     numbers = ops.ConvDimensionNumbers(batch, feature, places, 0, 1, (2, 3), *result)
@@ -260,6 +294,7 @@ def weight_gradient(g: Generator) -> None:
         image,
         gradient,
         padding=padding,
+        lhs_dilation=[dilation] * 2,
         rhs_dilation=steps,
         dimension_numbers=numbers,
         feature_group_count=1,
@@ -338,6 +373,7 @@ FAMILIES = (
     *(matmul,) * 2,
     long_sums,
     *(narrow_product,) * 2,
+    quantized,
     *(convolution,) * 4,
     *(branches,) * 2,
     *(along_rows,) * 2,

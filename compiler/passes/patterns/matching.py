@@ -11,6 +11,9 @@ from trivium.ir.declare import COMMUTATIVE, Op
 from trivium.ir.ops import BroadcastInDim, Constant, Maximum, Minimum
 from trivium.ir.types import is_complex
 
+SHORT = 4096
+"""The number of elements up to which constants are searched for elements that differ."""
+
 
 def constant(value: Value) -> np.ndarray | None:
     """Returns the array of a constant, else `None`."""
@@ -23,7 +26,7 @@ def splat(value: Value) -> Any:
     op = value.defining_op
     if isinstance(op, BroadcastInDim):
         op = op.operand.defining_op
-    if isinstance(op, Constant) and op.value.is_splat:
+    if isinstance(op, Constant) and (op.value.is_splat or (op.value.array.size <= SHORT and op.value.is_uniform)):
         return op.value.array.reshape(-1)[0]
     return None
 

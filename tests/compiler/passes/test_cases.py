@@ -10,6 +10,7 @@ import pytest
 
 from tests.compiler.passes.inputs import random_inputs
 from tests.file_cases import FileCase, file_cases
+from trivium.compiler.passes.byte_products import ByteProducts
 from trivium.compiler.passes.canonicalize import Canonicalize
 from trivium.compiler.passes.cse import CommonSubexpressions
 from trivium.compiler.passes.dce import DeadCode
@@ -29,6 +30,7 @@ from trivium.ir.text import parse
 PASSES = {
     step.NAME: step
     for step in (
+        ByteProducts(),
         Canonicalize(),
         ChannelsLast(),
         CommonSubexpressions(),

@@ -49,3 +49,15 @@ func.func @main(%x: tensor<1x6x16x32xf32>, %g: tensor<1x3x16x32xf32>, %y: tensor
 //=    return %0, %1, %2 : tensor<3x6x3x3xf32>, tensor<4x6x3x3xf32>, tensor<3x3x6x4xf32>
 //=  }
 //=}
+// -----
+// the image of a transposed convolution, which is dilated, stays
+func.func @main(%x: tensor<1x6x9x17xf32>, %g: tensor<1x4x16x32xf32>) -> tensor<4x6x4x4xf32> {
+  %0 = stablehlo.convolution(%x, %g) dim_numbers = [f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [2, 2], rhs_dilate = [1, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x6x9x17xf32>, tensor<1x4x16x32xf32>) -> tensor<4x6x4x4xf32>
+  return %0 : tensor<4x6x4x4xf32>
+}
+//=module {
+//=  func.func @main(%x: tensor<1x6x9x17xf32>, %g: tensor<1x4x16x32xf32>) -> tensor<4x6x4x4xf32> {
+//=    %0 = stablehlo.convolution(%x, %g) dim_numbers = [f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [2, 2], rhs_dilate = [1, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x6x9x17xf32>, tensor<1x4x16x32xf32>) -> tensor<4x6x4x4xf32>
+//=    return %0 : tensor<4x6x4x4xf32>
+//=  }
+//=}

@@ -1,0 +1,202 @@
+"""Products of quantized numbers: of 8-bit integers that are converted to 32 bits, less a zero point, (x - a) * (y - b).
+The sums of such products are those of products of bytes, which backends compute fast, less the sums of each factor
+times the zero point of the other one. All of this is exact, because integers wrap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from trivium.compiler.passes.manager import Pass, blocks
+from trivium.compiler.passes.patterns.matching import constant, splat
+from trivium.ir import ops
+from trivium.ir.builder import Rewriter, region
+from trivium.ir.core import Value
+from trivium.ir.func import Module
+from trivium.ir.types import I8, I32, UI8
+
+
+@dataclass(frozen=True)
+class ByteProducts(Pass):
+    """Afterwards, products and convolutions in i32 of bytes less a zero point multiply signed bytes."""
+
+    NAME: ClassVar[str] = "byte-products"
+
+    def run(self, module: Module) -> bool:
+        products = [op for block in blocks(module) for op in block if isinstance(op, ops.DotGeneral | ops.Convolution)]
+        found = [(op, factors) for op in products if (factors := _factors(op)) is not None]
+        for op, (lhs, rhs) in found:
+            rewriter = Rewriter(op)
+            replace = _replace_product if isinstance(op, ops.DotGeneral) else _replace_convolution
+            replace(rewriter, op, _signed(rewriter, lhs), _signed(rewriter, rhs))  # type: ignore[arg-type]
+        return bool(found)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The numbers `stored` - `zero`: bytes, and a number or a scalar of 32 bits."""
+
+    stored: Value
+    zero: int | Value
+
+    @property
+    def signed_zero(self) -> int | None:
+        """The zero point of bytes with a sign, if it is known: those without one lie 128 above."""
+        if not isinstance(self.zero, int):
+            return None
+        return self.zero if self.stored.type.element_type is I8 else self.zero - 128
+
+
+def _factors(op: ops.DotGeneral | ops.Convolution) -> tuple[Factor, Factor] | None:
+    """Returns the factors of a product that can be replaced. The image of a convolution is padded with zeros; its zero
+    point must be a byte to be padded with, and its kernel must have none."""
+    if op.result.type.element_type is not I32 or not op.result.type.is_static:
+        return None
+    lhs, rhs = _factor(op.lhs), _factor(op.rhs)
+    if lhs is None or rhs is None:
+        return None
+    if isinstance(op, ops.DotGeneral):
+        return (lhs, rhs) if op.algorithm is None else None
+    known = lhs.signed_zero
+    is_byte = known is not None and -128 <= known <= 127
+    return (lhs, rhs) if rhs.signed_zero == 0 and (is_byte or not _pads(op)) else None
+
+
+def _factor(value: Value) -> Factor | None:
+    """Returns a value of 32 bits as a factor, if it is one."""
+    zero: int | Value = 0
+    op = value.defining_op
+    if isinstance(op, ops.Subtract):
+        found = _scalar(op.rhs)
+        if found is None:
+            return None
+        zero, op = found, op.lhs.defining_op
+    if not isinstance(op, ops.Convert) or op.operand.type.element_type not in (I8, UI8):
+        return None
+    return Factor(op.operand, zero) if op.result.type.element_type is I32 else None
+
+
+def _scalar(value: Value) -> int | Value | None:
+    """Returns the number that is everywhere in a value, if there is one."""
+    known = splat(value)
+    if known is not None:
+        return int(known)
+    op = value.defining_op
+    return op.operand if isinstance(op, ops.BroadcastInDim) and not op.operand.type.rank else None
+
+
+def _replace_product(rewriter: Rewriter, op: ops.DotGeneral, lhs: Factor, rhs: Factor) -> None:
+    """(x - a) * (y - b) == x * y - b * sums of x - a * (sums of y - b * terms)"""
+    numbers = op.dot_dimension_numbers
+    sides = (
+        (numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions, op.lhs.type.rank),
+        (numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions, op.rhs.type.rank),
+    )
+    places, first = [], len(numbers.lhs_batching_dimensions)
+    for batch, summed, rank in sides:
+        free = [d for d in range(rank) if d not in (*batch, *summed)]
+        order = [*batch, *free]
+        of_result = [*range(len(batch)), *range(first, first + len(free))]
+        places.append([of_result[order.index(d)] for d in range(rank) if d not in summed])
+        first += len(free)
+    of_lhs = _sums(rewriter, lhs.stored, numbers.lhs_contracting_dimensions)
+    of_rhs = _sums(rewriter, rhs.stored, numbers.rhs_contracting_dimensions)
+    terms = math.prod(op.lhs.type.static_shape[d] for d in numbers.lhs_contracting_dimensions)
+    counted = _times(rewriter, _splat(rewriter, terms, of_rhs), rhs.zero)
+    of_rhs = of_rhs if counted is None else rewriter.add(ops.Subtract(of_rhs, counted))
+    total = _like(rewriter, op, lhs.stored, rhs.stored)
+    total = _minus(rewriter, total, _times(rewriter, of_lhs, rhs.zero), places[0])
+    rewriter.replace(_minus(rewriter, total, _times(rewriter, of_rhs, lhs.zero), places[1]))
+
+
+def _replace_convolution(rewriter: Rewriter, op: ops.Convolution, image: Factor, kernel: Factor) -> None:
+    """(x - a) * y == x, padded with a, * y - a * sums of y"""
+    numbers, padded, changes = op.dimension_numbers, image.stored, {}
+    if image.zero != 0 and _pads(op):
+        padded, changes = _padded(rewriter, op, image), _without_padding(op)
+    total = _like(rewriter, op, padded, kernel.stored, **changes)
+    summed = [d for d in range(op.rhs.type.rank) if d != numbers.kernel_output_feature_dimension]
+    sums = _times(rewriter, _sums(rewriter, kernel.stored, summed), image.zero)
+    rewriter.replace(_minus(rewriter, total, sums, [numbers.output_feature_dimension]))
+
+
+def _signed(rewriter: Rewriter, factor: Factor) -> Factor:
+    """Returns a factor as bytes with a sign, and their zero point."""
+    if factor.stored.type.element_type is I8:
+        return factor
+    turned = rewriter.add(ops.Xor(factor.stored, _splat(rewriter, 128, factor.stored)))
+    stored = rewriter.add(ops.BitcastConvert(turned, result=factor.stored.type.with_element(I8)))
+    if factor.signed_zero is not None:
+        return Factor(stored, factor.signed_zero)
+    assert not isinstance(factor.zero, int)
+    return Factor(stored, rewriter.add(ops.Subtract(factor.zero, _splat(rewriter, 128, factor.zero))))
+
+
+def _sums(rewriter: Rewriter, stored: Value, dimensions: Sequence[int]) -> Value:
+    """Returns sums of bytes in 32 bits; those of a constant are known."""
+    known = constant(stored)
+    if known is not None:
+        total = known.sum(axis=tuple(dimensions), dtype=np.int32)
+        return rewriter.add(ops.Constant(np.asarray(total, np.int32)))
+    wide = rewriter.add(ops.Convert(stored, result=stored.type.with_element(I32)))
+    start = rewriter.add(ops.Constant(np.zeros((), np.int32)))
+    add = region([start.type, start.type], lambda builder, one, other: builder.add(ops.Add(one, other)))
+    return rewriter.add(ops.Reduce([wide], [start], tuple(dimensions), add))[0]
+
+
+def _times(rewriter: Rewriter, value: Value, zero: int | Value) -> Value | None:
+    """Returns a value times a zero point; None if that is 0."""
+    if isinstance(zero, int):
+        return rewriter.add(ops.Multiply(value, _splat(rewriter, zero, value))) if zero else None
+    everywhere = rewriter.add(ops.BroadcastInDim(zero, (), result=value.type))
+    return rewriter.add(ops.Multiply(value, everywhere))
+
+
+def _minus(rewriter: Rewriter, total: Value, sums: Value | None, dimensions: Sequence[int]) -> Value:
+    """Returns `total` less `sums`, if there are any, along some of its dimensions."""
+    if sums is None:
+        return total
+    everywhere = rewriter.add(ops.BroadcastInDim(sums, tuple(dimensions), result=total.type))
+    return rewriter.add(ops.Subtract(total, everywhere))
+
+
+def _splat(rewriter: Rewriter, number: int, like: Value) -> Value:
+    scalar = rewriter.add(ops.Constant(np.asarray(number, like.type.dtype)))
+    return rewriter.add(ops.BroadcastInDim(scalar, (), result=like.type))
+
+
+def _like(rewriter: Rewriter, op: ops.DotGeneral | ops.Convolution, *operands: Value, **changes: object) -> Value:
+    """Returns the same op of other operands."""
+    attributes = {**op.attributes, **changes}
+    new = type(op).create(operands, op.result_types, attributes, [], op.extra, op.location, op.segments)
+    return rewriter.add(new)
+
+
+# Padding
+
+
+def _pads(op: ops.Convolution) -> bool:
+    """Whether a convolution reads zeros around or between the elements of its image."""
+    return any(amount for pair in op.padding or () for amount in pair) or any(
+        step != 1 for step in op.lhs_dilation or ()
+    )
+
+
+def _padded(rewriter: Rewriter, op: ops.Convolution, image: Factor) -> Value:
+    """Returns the bytes of an image with its zero point where there is padding."""
+    rank, spatial = image.stored.type.rank, op.dimension_numbers.input_spatial_dimensions
+    low, high, between = [0] * rank, [0] * rank, [0] * rank
+    padding = op.padding or [(0, 0)] * len(spatial)
+    for d, (before, after), step in zip(spatial, padding, op.lhs_dilation or [1] * len(spatial), strict=True):
+        low[d], high[d], between[d] = before, after, step - 1
+    value = rewriter.add(ops.Constant(np.asarray(image.zero, np.int8)))
+    return rewriter.add(ops.Pad(image.stored, value, low, high, between))
+
+
+def _without_padding(op: ops.Convolution) -> dict[str, object]:
+    count = len(op.dimension_numbers.input_spatial_dimensions)
+    return {"padding": ((0, 0),) * count, "lhs_dilation": (1,) * count}

@@ -1,0 +1,100 @@
+"""Products of quantized numbers, compiled: exact for bytes with and without a sign, and computed from bytes. File tests
+show the programs (`cases/byte-products.mlir`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import trivium
+from trivium.backends.cpu.target import host
+from trivium.compiler.pipeline import optimize
+from trivium.ir import ops
+from trivium.ir.builder import Builder
+from trivium.ir.core import Value
+from trivium.ir.func import Function, Module
+from trivium.ir.types import I8, I32, UI8, TensorType, Type, tensor
+
+Zero = int | None
+"""A zero point; None for one that is an argument."""
+
+
+def centered(b: Builder, stored: Value, zero: Value | int) -> Value:
+    wide = stored.type.with_element(I32)
+    point = b.add(ops.Constant(np.int32(zero))) if isinstance(zero, int) else zero
+    everywhere = b.add(ops.BroadcastInDim(point, (), result=wide))
+    return b.add(ops.Subtract(b.add(ops.Convert(stored, result=wide)), everywhere))
+
+
+def program(types: Sequence[TensorType], zeros: Sequence[Zero], product) -> Module:
+    """Returns the program of a product of two arguments less their zero points; two more arguments are zero points."""
+
+    def body(b: Builder, *arguments: Value):
+        points = [arguments[2 + i] if zero is None else zero for i, zero in enumerate(zeros)]
+        return b.add(product(*(centered(b, x, zero) for x, zero in zip(arguments, points, strict=False))))
+
+    module = Module.build(functions=[Function.build("main", [*types, tensor(of=I32), tensor(of=I32)], body)])
+    module.verify()
+    return module
+
+
+def draw(kind: TensorType) -> np.ndarray:
+    limits = np.iinfo(kind.dtype)
+    return np.random.default_rng(0).integers(limits.min, limits.max, kind.static_shape, kind.dtype, endpoint=True)
+
+
+def factors(module: Module) -> list[Type]:
+    """Returns the element types of the factors of products that are left after all passes."""
+    found = (op for op in optimize(module, host()).walk() if isinstance(op, ops.DotGeneral | ops.Convolution))
+    return [operand.type.element_type for op in found for operand in op.operands]
+
+
+def matmul(lhs: Value, rhs: Value) -> ops.DotGeneral:
+    return ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers((), (), (1,), (0,)))
+
+
+ZEROS = [(0, 0), (133, 0), (128, 128), (7, 255), (None, 0), (0, None), (None, None)]
+
+
+@pytest.mark.parametrize("zeros", ZEROS, ids=str)
+@pytest.mark.parametrize("elements", [(UI8, I8), (I8, I8), (UI8, UI8)], ids=str)
+def test_products(elements: tuple[Type, Type], zeros: tuple[Zero, Zero]) -> None:
+    types = [tensor(9, 700, of=elements[0]), tensor(700, 33, of=elements[1])]
+    module = program(types, zeros, matmul)
+    assert factors(module) == [I8, I8]
+    lhs, rhs = map(draw, types)
+    points = [np.int32(-77), np.int32(1 << 20)]
+    numbers = [x.astype(np.int64) - (point if zero is None else zero)
+               for x, zero, point in zip((lhs, rhs), zeros, points, strict=True)]  # fmt: skip
+    (found,) = trivium.compile(module)(lhs, rhs, *points)
+    np.testing.assert_array_equal(found, (numbers[0] @ numbers[1]).astype(np.int32))
+
+
+OPTIONS = {
+    "plain": {},
+    "padded": {"padding": [(1, 2), (0, 1)]},
+    "cut off": {"padding": [(-1, 1), (1, -2)]},
+    "strided": {"padding": [(1, 1), (1, 1)], "window_strides": [2, 3]},
+    "dilated": {"padding": [(1, 1), (2, 1)], "rhs_dilation": [2, 1]},
+    "transposed": {"padding": [(1, 0), (0, 1)], "lhs_dilation": [2, 2]},
+    "grouped": {"padding": [(1, 1), (1, 1)], "feature_group_count": 2},
+}
+
+
+@pytest.mark.parametrize("zeros", [(133, 0), (128, 128), (0, 3), (None, 0), (300, 0)], ids=str)
+@pytest.mark.parametrize("name", OPTIONS)
+def test_convolutions(name: str, zeros: tuple[Zero, Zero]) -> None:
+    """A kernel with a zero point, or an image with one that padding cannot have, stays in 32 bits."""
+    options = {"feature_group_count": 1, "batch_group_count": 1} | OPTIONS[name]
+    inputs = 8 // options["feature_group_count"]
+    numbers = ops.ConvDimensionNumbers(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))
+    types = [tensor(2, 8, 6, 7, of=UI8), tensor(6, inputs, 3, 2, of=UI8 if zeros[1] else I8)]
+    module = program(types, zeros, lambda x, y: ops.Convolution(x, y, dimension_numbers=numbers, **options))
+    pads = "padding" in options or "lhs_dilation" in options
+    byte = zeros[1] in (0, 128) and (not pads or zeros[0] in (128, 133, 0))
+    assert (factors(module) == [I8, I8]) == byte
+    arguments = [*map(draw, types), np.int32(5), np.int32(6)]
+    for ours, expected in zip(trivium.compile(module)(*arguments), trivium.evaluate(module, *arguments), strict=True):
+        np.testing.assert_array_equal(ours, expected)
