@@ -32,6 +32,7 @@ FAMILIES = {
     "training": "benchmarks.rows.training",
     "pointwise": "benchmarks.rows.pointwise",
     "products": "benchmarks.rows.products",
+    "narrow": "benchmarks.rows.narrow",
     "models": "benchmarks.rows.models",
     "torch training": "benchmarks.rows.torch_training",
     "keras": "benchmarks.rows.keras",

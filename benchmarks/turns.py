@@ -127,5 +127,7 @@ def leaves(result: Any) -> list[np.ndarray]:
         return [leaf for each in result for leaf in leaves(each)]
     if hasattr(result, "detach"):
         result = result.detach()
+        if not result.is_complex():
+            result = result.double()  # NumPy has no bfloat16
     array = np.asarray(result)
     return [array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)]
