@@ -26,8 +26,8 @@ def bf16(name: str, module: Any, shape: tuple[int, ...], flops: int) -> Row:
 
 
 def quantized(name: str, op: str, shape: tuple[int, ...], weights: tuple[int, ...], flops: int, **options: Any) -> Row:
-    """Returns the row of an operator. On processors without products of bytes, ONNX Runtime adds pairs of products in 16
-    bits, and saturates. Sums with weights of 7 bits fit."""
+    """Returns the row of an operator. On processors without products of bytes, ONNX Runtime adds pairs of products in
+    16 bits, and saturates. Sums with weights of 7 bits fit."""
 
     def make(threads: int) -> dict[str, Call]:
         rng = np.random.default_rng(0)
