@@ -158,6 +158,7 @@ class Staging:
             waiting: list[tuple[int, int]] = []
             for number, (begin, end) in enumerate(_pieces(target.nbytes)):
                 address, _, event = self._blocks[number % 2]
+                self._cuda.cuEventSynchronize(event)  # another stream may still copy from this block
                 self._cuda.cuMemcpyDtoHAsync_v2(address, source + begin, end - begin, stream)
                 self._cuda.cuEventRecord(event, stream)
                 if waiting:

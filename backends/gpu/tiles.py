@@ -56,6 +56,10 @@ WARP_COLUMNS = 32
 """The columns of a tile that are one warp's."""
 
 
+LARGEST = (1 << 31) - 1
+"""The most iterations of the loops of one role, and the most tiles: their numbers are words of 32 bits."""
+
+
 def warp_rows(tile: int) -> int:
     """Returns the rows of a tile that are one warp's."""
     return tile // 2
@@ -64,7 +68,8 @@ def warp_rows(tile: int) -> int:
 def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None:
     """Returns the schedule of a contraction's parallel loop; None if tiles do not fit it."""
     if kernel.attention is not None:
-        return _attention_plan(kernel.attention, loop, target)
+        plan = _attention_plan(kernel.attention, loop, target)
+        return plan if _has_numbers(plan, kernel.attention.scores, kernel.attention.values) else None
     mark = kernel.contraction
     if mark is None or loop.extents != tuple(one.extent for one in mark.loops if one.role != "k"):
         return None
@@ -78,7 +83,15 @@ def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None
         if choose(mark, target)
     ]
     plans += [(_plan(mark, loop, size), least) for size, least in TILES if _is_f32(mark)]
-    return next((plan for plan, least in plans if launch(plan)[1] * parts(mark, plan) >= least), None)
+    found = next((plan for plan, least in plans if launch(plan)[1] * parts(mark, plan) >= least), None)
+    return found if found is not None and _has_numbers(found, mark) else None
+
+
+def _has_numbers(plan: LoopSchedule, *marks: Contraction) -> bool:
+    """Whether there are numbers of 32 bits for all iterations and tiles."""
+    roles: tuple[Role, ...] = "m", "n", "k"
+    most = max(math.prod(mark.extents(role)) for mark in marks for role in roles)
+    return max(most, launch(plan)[1]) <= LARGEST
 
 
 def parts(mark: Contraction, plan: LoopSchedule) -> int:

@@ -51,6 +51,9 @@ def allocate(device: bytes, sizes: Any, count: int, memories: Any) -> None:
 
 def borrow(device: bytes, address: int | None, nbytes: int, memory: Any) -> None:
     driver = client_of(device.decode()).driver
+    alignment = driver.target.vector_bytes
+    if (address or 0) % alignment:
+        raise ExecutionError(f"memory of another library begins at {address:#x}, expected a multiple of {alignment}")
     memory[0] = _numbered(driver.at_address(address or 0, nbytes), driver)
 
 

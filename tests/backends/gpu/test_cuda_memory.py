@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
 from tests.backends.gpu import simulator
 from trivium.backends.gpu import cuda_memory
 from trivium.backends.gpu.cuda import Cuda
+from trivium.backends.gpu.cuda_library import library
 from trivium.ir.errors import ExecutionError
 
 pytestmark = pytest.mark.skipif(simulator.compiler() is None, reason="no compiler of C++ builds the simulator")
@@ -27,6 +30,25 @@ def test_copies_in_pieces(nbytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
         device.download(result, target.part(100, nbytes))
         np.testing.assert_array_equal(result, a)
         del source, target
+
+
+def test_a_copy_to_the_host_leaves_what_another_stream_has_yet_to_copy_from_it(simulated_device: Cuda) -> None:
+    """Streams share the pinned blocks."""
+    source, target = simulated_device.allocate(64), simulated_device.allocate(64)
+    simulated_device.upload(source, np.zeros(64, np.uint8))
+    simulated_device._finished()
+    with simulated_device.current():
+        handle = library().value("cuStreamCreate", ctypes.c_void_p, 0)
+    try:
+        simulated_device.upload(target, np.ones(64, np.uint8))
+        found = np.empty(64, np.uint8)
+        with simulated_device.guest(handle, False) as stream:
+            stream.download(found, source)
+        simulated_device.download(found, target)
+        assert set(found.tolist()) == {1}
+    finally:
+        with simulated_device.current():
+            library().cuStreamDestroy_v2(handle)
 
 
 def test_memory_returns_to_the_pool_in_the_order_of_the_stream(simulated_device: Cuda) -> None:

@@ -11,7 +11,9 @@ from tests.backends.gpu.test_contraction import product
 from trivium.backends.gpu import nvptx, spirv, tiles
 from trivium.backends.gpu.schedule import parallel_loop
 from trivium.backends.gpu.target import GpuTarget
+from trivium.compiler import memory
 from trivium.compiler.kernel.structure import Block
+from trivium.compiler.lowering import program_builder
 from trivium.compiler.program import Launch
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.ir.func import Module
@@ -36,6 +38,26 @@ def test_there_must_be_enough_tiles(rows: int, columns: int, depth: int, tiled: 
     assert loop is not None
     plan = tiles.choose(step.kernel, loop, nvptx.target("sm_80"))
     assert (tiles.tile(plan) if plan else 0) == tiled
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth"), [((1 << 31) - 1, 16, 16), (16, (1 << 31) - 1, 16), (16, 16, (1 << 31) - 1)]
+)
+@pytest.mark.parametrize("more", [0, 1])
+def test_iterations_have_numbers_of_32_bits(
+    rows: int, columns: int, depth: int, more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is larger is computed without tiles: LLVM would cut its extents off."""
+    for module in (program_builder, memory):
+        monkeypatch.setattr(module, "memory_limit", lambda: 1 << 48)
+    sizes = [size + more if size > 16 else size for size in (rows, columns, depth)]
+    for architecture in ("sm_80", "sm_90a"):
+        target = nvptx.target(architecture)
+        (step,) = Stages(product(*sizes, dtype="bf16"), target, CompileOptions()).program.steps
+        assert isinstance(step, Launch)
+        loop = parallel_loop(step.kernel)
+        assert loop is not None
+        assert (tiles.choose(step.kernel, loop, target) is None) is bool(more)
 
 
 def chosen(module: Module, target: GpuTarget) -> str:

@@ -65,6 +65,8 @@ def test_memory_without_an_address(device: GpuClient) -> None:
         accelerators.address(memories[0], found)
     with pytest.raises(ExecutionError, match="memory of another library was given to OpenCL"):
         accelerators.borrow(DEVICE, 64, 8, found)
+    with pytest.raises(ExecutionError, match="memory of another library begins at 0x48, expected a multiple of 16"):
+        accelerators.borrow(DEVICE, 72, 8, found)
     accelerators.release(memories, 1)
 
 
