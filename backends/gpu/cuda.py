@@ -213,7 +213,7 @@ class Cuda:
         self.dialect: Dialect = nvptx.Nvptx()
         self.kind = self._kind(*self._attributes(_UNITS, _POOLS, _MEMORY_CLOCK, _BUS))
         version = self._cuda.value("cuDriverGetVersion", ctypes.c_int)
-        self._assembler = ptxas.installed_for(version)
+        self._assembler = ptxas.installed_for(version, self.architecture)
         text = self._cuda.api.version_text
         by = f"ptxas {text(self._assembler.version)}" if self._assembler else "the driver's compiler"
         self.version = f"CUDA {text(version)}, code by {by}"

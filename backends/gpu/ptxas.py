@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from trivium.backends import cache
@@ -18,10 +18,11 @@ from trivium.ir.errors import CompileError
 
 @dataclass(frozen=True)
 class Ptxas:
-    """The program, and its version, like the driver's: 12080 is that of CUDA 12.8."""
+    """The program, its version, like the driver's: 12080 is that of CUDA 12.8, and the architectures that it knows."""
 
     path: str
     version: int
+    architectures: frozenset[str] = field(default=frozenset(), repr=False)
 
     def assembled(self, code: bytes, architecture: str) -> bytes:
         """Returns the machine code of a PTX program, from the cache if it is there."""
@@ -44,10 +45,13 @@ class Ptxas:
             return result.read_bytes()
 
 
-def installed_for(driver: int) -> Ptxas | None:
-    """Returns the assembler, unless it is of a newer generation than the driver, which does not load what it makes."""
+def installed_for(driver: int, architecture: str) -> Ptxas | None:
+    """Returns the assembler, unless it is of a newer generation than the driver, which does not load what it makes, or
+    older than the architecture."""
     found = installed()
-    return found if found and found.version // 1000 <= driver // 1000 else None
+    if found is None or found.version // 1000 > driver // 1000 or architecture not in found.architectures:
+        return None
+    return found
 
 
 @functools.cache
@@ -59,4 +63,7 @@ def installed() -> Ptxas | None:
         return None
     told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
     found = re.search(r"release (\d+)\.(\d+)", told)
-    return Ptxas(path, 1000 * int(found[1]) + 10 * int(found[2])) if found else None
+    if found is None:
+        return None
+    known = subprocess.run([path, "--help"], capture_output=True, text=True, check=False).stdout
+    return Ptxas(path, 1000 * int(found[1]) + 10 * int(found[2]), frozenset(re.findall(r"'(sm_\w+)'", known)))

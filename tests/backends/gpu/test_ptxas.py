@@ -35,8 +35,16 @@ def test_machine_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_newer_generation_than_the_driver_is_not_used() -> None:
     found = ptxas.installed()
     assert found is not None
-    assert ptxas.installed_for(found.version) is found
-    assert ptxas.installed_for(found.version - 1000) is None
+    assert ptxas.installed_for(found.version, "sm_80") is found
+    assert ptxas.installed_for(found.version - 1000, "sm_80") is None
+
+
+@needs_ptxas
+def test_an_older_one_than_the_architecture_is_not_used() -> None:
+    found = ptxas.installed()
+    assert found is not None
+    assert {"sm_80", "sm_90a"} <= found.architectures
+    assert ptxas.installed_for(found.version, "sm_999") is None
 
 
 def test_what_ptxas_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
