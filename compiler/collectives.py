@@ -3,14 +3,16 @@ meaning: from the source of every member of a group to the destination of every 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from trivium.compiler.kernel.dtypes import DType
 from trivium.compiler.kernel.evaluation import named
+from trivium.ir.errors import ExecutionError
 
 
 @dataclass(frozen=True)
@@ -112,3 +114,55 @@ def exchange(
 
 def _combined(combiner: str, sources: Sequence[np.ndarray], dtype: DType) -> np.ndarray:
     return reduce(lambda one, other: named(combiner, dtype, [one, other]), sources)
+
+
+class Exchange(Protocol):
+    """A step of a program in which devices exchange values."""
+
+    @property
+    def kind(self) -> CollectiveKind: ...
+    @property
+    def groups(self) -> Groups: ...
+
+
+E = TypeVar("E", bound=Exchange)
+
+
+def run_together(name: str, runs: Sequence[Iterator[E]], meet: Callable[[E, Sequence[int]], None]) -> None:
+    """Runs the program `name` on several devices, to the end. Each of `runs` is a device's, and yields the steps in
+    which it exchanges values: it waits there for its group, whose members then `meet`."""
+    running, waiting = dict(enumerate(runs)), dict[int, E]()
+    while running:
+        for device in [device for device in running if device not in waiting]:
+            if (step := next(running[device], None)) is None:
+                del running[device]
+            else:
+                waiting[device] = step
+        met = [_meet(len(runs), waiting, device, meet) for device in list(waiting)]
+        if waiting and not any(met):
+            device, step = next(iter(waiting.items()))
+            raise ExecutionError(
+                f"{name}: device {device} waits in {NAMES[type(step.kind)]} for others of its group, "
+                "which have ended or wait elsewhere"
+            )
+
+
+def _meet(count: int, waiting: dict[int, E], device: int, meet: Callable[[E, Sequence[int]], None]) -> bool:
+    """Runs the collective that `device` waits in, if its whole group waits in the same one, and lets them continue.
+    Returns whether it has run."""
+    step = waiting.get(device)
+    if step is None:  # already released together with another device
+        return True
+    name = NAMES[type(step.kind)]
+    members = group_of(step.kind, step.groups, device)
+    if any(member >= count for member in members):
+        raise ExecutionError(f"{name} needs device {max(members)}, but only {count} run")
+    if not members and not isinstance(step.kind, CollectivePermute):
+        raise ExecutionError(f"{name}: device {device} is in no group of {list(map(list, step.groups))}")
+    if any(waiting.get(member) is not step for member in members):
+        return False
+    members = members or (device,)
+    meet(step, members)
+    for member in members:
+        del waiting[member]
+    return True

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from trivium.compiler.collectives import NAMES, CollectivePermute, exchange, group_of
+from trivium.compiler.collectives import exchange, run_together
 from trivium.compiler.host import Function, host_function, python_function
 from trivium.compiler.kernel import interpreter as kernels
 from trivium.compiler.kernel import numpy_dtype
@@ -45,7 +45,14 @@ def interpret_devices(
     """Runs `program` on several devices at once, each with its own arguments, and returns the results of each. Devices
     have the numbers 0, 1, and so on, in the order of `arguments`."""
     runs = [_Run(program, _inputs(program, given), marks) for given in arguments]
-    _run_together(program, runs)
+
+    def meet(step: Collective, members: Sequence[int]) -> None:
+        sources = [runs[member].memory[step.source].reshape(step.shape).copy() for member in members]
+        results = exchange(step.kind, step.groups, members, sources, step.source.dtype)
+        for member, result in zip(members, results, strict=True):
+            runs[member].memory[step.destination][:] = result.reshape(-1)
+
+    run_together(program.name, [run.steps(program.steps) for run in runs], meet)
     return [[_result(run.memory[value], value) for value in program.outputs] for run in runs]
 
 
@@ -53,49 +60,6 @@ def _inputs(program: Program, arguments: Sequence[np.ndarray]) -> list[np.ndarra
     if len(arguments) != len(program.inputs):
         raise ExecutionError(f"{program.name} was given {len(arguments)} arguments, expected {len(program.inputs)}")
     return [_flat(array, value) for array, value in zip(arguments, program.inputs, strict=True)]
-
-
-def _run_together(program: Program, runs: Sequence[_Run]) -> None:
-    """Runs all devices to the end. A device that reaches a collective waits there for its group."""
-    running = {device: run.steps(program.steps) for device, run in enumerate(runs)}
-    waiting: dict[int, Collective] = {}
-    while running:
-        for device in [device for device in running if device not in waiting]:
-            if (step := next(running[device], None)) is None:
-                del running[device]
-            else:
-                waiting[device] = step
-        met = [_meet(runs, waiting, device) for device in list(waiting)]
-        if waiting and not any(met):
-            device, step = next(iter(waiting.items()))
-            raise ExecutionError(
-                f"{program.name}: device {device} waits in {NAMES[type(step.kind)]} for others of its group, "
-                "which have ended or wait elsewhere"
-            )
-
-
-def _meet(runs: Sequence[_Run], waiting: dict[int, Collective], device: int) -> bool:
-    """Runs the collective that `device` waits in, if its whole group waits in the same one, and lets them continue.
-    Returns whether it has run."""
-    step = waiting.get(device)
-    if step is None:  # already released together with another device
-        return True
-    name = NAMES[type(step.kind)]
-    members = group_of(step.kind, step.groups, device)
-    if any(member >= len(runs) for member in members):
-        raise ExecutionError(f"{name} needs device {max(members)}, but only {len(runs)} run")
-    if not members and not isinstance(step.kind, CollectivePermute):
-        raise ExecutionError(f"{name}: device {device} is in no group of {list(map(list, step.groups))}")
-    if any(waiting.get(member) is not step for member in members):
-        return False
-    members = members or (device,)
-    sources = [runs[member].memory[step.source].reshape(step.shape).copy() for member in members]
-    for member, result in zip(
-        members, exchange(step.kind, step.groups, members, sources, step.source.dtype), strict=True
-    ):
-        runs[member].memory[step.destination][:] = result.reshape(-1)
-        del waiting[member]
-    return True
 
 
 class _Run:

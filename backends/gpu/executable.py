@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,8 @@ from trivium.backends.constants import source_of
 from trivium.backends.gpu import plan as plans
 from trivium.backends.gpu.driver import AnyDriver, Memory, Queue, Recordings, Repeating
 from trivium.backends.gpu.host import function_of
-from trivium.backends.gpu.plan import Call, Copy, Launch, Step, Switch, While
+from trivium.backends.gpu.plan import Call, Collective, Copy, Launch, Step, Switch, While
+from trivium.compiler import collectives
 from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Slot
 from trivium.compiler.kernel import numpy_dtype
 from trivium.ir.arrays import read_argument
@@ -118,12 +119,19 @@ class GpuExecutable:
         memories = self._memories(arguments, results)
 
         def tell(told: Queue[Any, Any]) -> None:
-            _Run(self, memories, told).steps(self._plan.steps)
+            for step in _Run(self, memories, told).steps(self._plan.steps):
+                name = collectives.NAMES[type(step.kind)]
+                raise ExecutionError(f"{self.name}: {name} exchanges values with other devices, but one runs alone")
 
         if self._repeats:
             queue.repeat(self._recordings, [*arguments, *results], tell)
         else:
             tell(queue)
+
+    def _begun(self, arguments: Sequence[Memory], results: Sequence[Memory]) -> _Run:
+        """Returns a run that has still to be told. The caller holds the lock."""
+        self._guest = None
+        return _Run(self, self._memories(arguments, results), self._driver)
 
     def _memories(self, arguments: Sequence[Memory], results: Sequence[Memory]) -> list[Memory]:
         """Returns the memory of each value."""
@@ -158,6 +166,29 @@ class GpuExecutable:
         return placed
 
 
+Memories = Sequence[Sequence[Memory]]
+"""Memory of several devices."""
+
+
+def run_together(executables: Sequence[GpuExecutable], arguments: Memories, results: Memories) -> None:
+    """Runs a program on several devices, each of which has loaded it: what they exchange goes through the host."""
+    with ExitStack() as held:
+        for executable in executables:
+            held.enter_context(executable._lock)
+        given = zip(executables, arguments, results, strict=True)
+        runs = [executable._begun(own, made) for executable, own, made in given]
+
+        def meet(step: Collective, members: Sequence[int]) -> None:
+            sources = [runs[member].read(step.source).reshape(step.shape) for member in members]
+            dtype = executables[0]._plan.values[step.source].dtype
+            found = collectives.exchange(step.kind, step.groups, members, sources, dtype)  # type: ignore[arg-type]
+            for member, result in zip(members, found, strict=True):
+                runs[member].write(step.destination, result)
+
+        steps = executables[0]._plan.steps  # the same for all: devices meet in one of them
+        collectives.run_together(executables[0].name, [run.steps(steps) for run in runs], meet)
+
+
 class _Run:
     """One run: the memory of each value, and the queue that is told."""
 
@@ -167,7 +198,8 @@ class _Run:
         self._values = executable._plan.values
         self._memories = memories
 
-    def steps(self, steps: Sequence[Step]) -> None:
+    def steps(self, steps: Sequence[Step]) -> Iterator[Collective]:
+        """Tells the queue all steps but those that exchange values with other devices, which it yields."""
         for step in steps:
             match step:
                 case Launch():
@@ -175,15 +207,17 @@ class _Run:
                 case Copy(source, destination):
                     self._queue.copy(self._memories[destination], self._memories[source], self._values[source].nbytes)
                 case While(condition, predicate, body):
-                    self.steps(condition)
+                    yield from self.steps(condition)
                     while self._number(predicate):
-                        self.steps(body)
-                        self.steps(condition)
+                        yield from self.steps(body)
+                        yield from self.steps(condition)
                 case Switch(index, branches):
                     taken = self._number(index)
-                    self.steps(branches[taken if 0 <= taken < len(branches) else -1])
+                    yield from self.steps(branches[taken if 0 <= taken < len(branches) else -1])
                 case Call():
                     self._call(step)
+                case Collective():
+                    yield step
 
     def _launch(self, step: Launch) -> None:
         if not step.blocks:
@@ -194,20 +228,29 @@ class _Run:
             self._queue.launch(self._executable._kernels[step.kernel], step.blocks, step.threads, arguments)
 
     def _number(self, value: int) -> int:
-        return int(self._read(value).reshape(-1)[0])
+        return int(self.read(value).reshape(-1)[0])
 
-    def _read(self, value: int) -> np.ndarray:
+    def read(self, value: int) -> np.ndarray:
+        """Returns the elements of a value, complex ones as pairs."""
         described = self._values[value]
         array = np.empty(described.shape, numpy_dtype(described.dtype))
         self._queue.download(array, self._memories[value])
-        return _as_complex(array) if described.is_complex else array
+        return array
+
+    def write(self, value: int, array: np.ndarray) -> None:
+        """Copies elements to a value."""
+        dtype = numpy_dtype(self._values[value].dtype)
+        self._queue.upload(self._memories[value], np.ascontiguousarray(array).reshape(-1).view(dtype))
+
+    def _whole(self, value: int) -> np.ndarray:
+        array = self.read(value)
+        return _as_complex(array) if self._values[value].is_complex else array
 
     def _call(self, step: Call) -> None:
         """Runs a function on the host, on copies of its arguments."""
-        computed = self._executable._functions[step]([self._read(argument) for argument in step.arguments])
+        computed = self._executable._functions[step]([self._whole(argument) for argument in step.arguments])
         for value, result in zip(step.results, computed, strict=True):
-            dtype = numpy_dtype(self._values[value].dtype)
-            self._queue.upload(self._memories[value], np.ascontiguousarray(result).reshape(-1).view(dtype))
+            self.write(value, result)
 
 
 @contextmanager

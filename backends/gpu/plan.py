@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from trivium.compiler import program as whole
+from trivium.compiler.collectives import NAMES, CollectiveKind, Groups
 from trivium.compiler.kernel import storage_bytes
 from trivium.ir.errors import CompileError
 
@@ -96,7 +97,18 @@ class Call:
     results: tuple[int, ...]
 
 
-Step = Launch | Copy | While | Switch | Call
+@dataclass(frozen=True)
+class Collective:
+    """Exchanges values of this shape with the other devices that run the program: see `whole.Collective`."""
+
+    kind: CollectiveKind
+    groups: Groups
+    source: int
+    destination: int
+    shape: tuple[int, ...]
+
+
+Step = Launch | Copy | While | Switch | Call | Collective
 
 
 @dataclass(frozen=True)
@@ -170,9 +182,9 @@ class _Planner:
                 return [Call(target, tuple(attributes.items()), "", self._all(arguments), self._all(results))]
             case whole.PythonCall(target, program, arguments, results):
                 return [Call(target, (), program, self._all(arguments), self._all(results))]
-            case whole.Collective(kind):
-                name = whole.NAMES[type(kind)]
-                raise CompileError(f"{name}: a program on a GPU runs on one device, and exchanges nothing")
+            case whole.Collective(kind, groups, source, destination):
+                ends = self._numbers[source], self._numbers[destination]
+                return [Collective(kind, groups, *ends, step.shape)]
 
     def _all(self, arrays: Sequence[whole.Array]) -> tuple[int, ...]:
         return tuple(self._numbers[array] for array in arrays)
@@ -206,7 +218,9 @@ def from_bytes(data: bytes) -> tuple[Plan, bytes]:
     return plan, data[end:]
 
 
-_TYPES = {kind.__name__: kind for kind in (Value, TensorMap, Launch, Copy, While, Switch, Call, Plan)}
+_TYPES = {
+    kind.__name__: kind for kind in (Value, TensorMap, Launch, Copy, While, Switch, Call, Collective, *NAMES, Plan)
+}
 
 
 def _encoded(item: object) -> object:

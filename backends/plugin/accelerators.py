@@ -14,13 +14,14 @@ import numpy as np
 from trivium.backends import native, platforms
 from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
 from trivium.backends.gpu.driver import AnyDriver, Memory
+from trivium.backends.plugin.together import DividedProgram
 from trivium.ir.errors import ExecutionError
 
 _numbers = itertools.count(1)
 
 _memories: dict[int, tuple[Memory, AnyDriver]] = {}
 
-programs: WeakValueDictionary[int, GpuLoadedExecutable] = WeakValueDictionary()
+programs: WeakValueDictionary[int, GpuLoadedExecutable | DividedProgram] = WeakValueDictionary()
 """Programs that native code may run, by the handle with which it releases them."""
 
 
@@ -93,6 +94,9 @@ def address(number: int, address: Any) -> None:
 def run(program: int, memories: Any, count: int) -> None:
     executable = programs[program]
     given: Sequence[Memory] = [_memories[number][0] for number in memories[:count]]
+    if isinstance(executable, DividedProgram):
+        executable.run_on(given)
+        return
     taken = len(executable.inputs)
     executable.run_on(given[:taken], given[taken:])
 

@@ -15,7 +15,7 @@ import numpy as np
 from trivium.backends.advice import advised
 from trivium.backends.artifact import from_bytes, to_bytes
 from trivium.backends.cpu.client import CpuLoadedExecutable, cpu_client
-from trivium.backends.gpu.client import GpuLoadedExecutable
+from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
 from trivium.backends.interface import TRANSFERS
 from trivium.backends.pjrt import Client
 from trivium.backends.plugin.accelerators import client_of, programs
@@ -24,13 +24,14 @@ from trivium.backends.plugin.division import Division, divide, fill_pieces
 from trivium.backends.plugin.foreign import Find, register_foreign_functions, register_targets
 from trivium.backends.plugin.layouts import LAYOUTS, Layouts, require_row_major, take_layouts, types_of
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
+from trivium.backends.plugin.together import DividedProgram
 from trivium.backends.table.abi import TYPES
 from trivium.compiler.artifact import PythonFunction, Slot
 from trivium.compiler.driver import CompileOptions
 from trivium.compiler.passes.partition import Held
 from trivium.ir.bytecode import deserialize
 from trivium.ir.errors import CompileError, Error, ParseError, UnsupportedOpError, VerificationError
-from trivium.ir.func import Module
+from trivium.ir.func import Function, Module
 from trivium.ir.memory import exhaustion
 from trivium.ir.text import parse
 
@@ -38,6 +39,9 @@ BYTECODE = b"ML\xefR"
 
 ARTIFACT = "trivium-artifact"
 """The format of serialized programs, under the native runtime's name for it."""
+
+MEMORY_KIND, OWN = "mhlo.memory_kind", "device"
+"""The attribute with which JAX says in which memory an argument or a result is, and its name for the device's own."""
 
 CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL = 1, 3, 8, 12, 13
 """PJRT's error codes."""
@@ -56,6 +60,8 @@ class Kept:
     layouts: Layouts
     fingerprint: str
     tables: Sequence[Any]
+    divided: DividedProgram | None = None
+    """What several accelerators run."""
 
     @property
     def is_compiled(self) -> bool:
@@ -64,6 +70,8 @@ class Kept:
 
     def serialized(self) -> bytes:
         """Returns the artifact, constants included."""
+        if self.divided is not None:
+            raise Error(f"{self.executable.name} is for several GPUs: only programs of one are serialized so far")
         whole = self.executable.whole()
         division = {} if self.division is None else self.division.texts()
         donated = "".join(str(int(flag)) for flag in _donated(self.executable, self.division))
@@ -85,16 +93,18 @@ def compile_program(
 ) -> Kept:
     """Compiles the program for its device, or loads it if it is an artifact, and fills in the reply, which points into
     the result. Custom calls that Trivium does not know are looked up in `foreign_functions`. Raises an `Error`."""
-    client = cpu_client() if request.device is None else client_of(request.device.decode())
+    clients = [client_of(name) for name in request.devices.decode().split("\n")] if request.devices else []
+    client = clients[0] if clients else cpu_client()
     code = ctypes.string_at(request.code, request.code_size)
     format = ctypes.string_at(request.format, request.format_size).decode(errors="replace")
     if format == ARTIFACT:
         return _load(client, code, reply, foreign_functions)
     with exhaustion("compiling the program", CompileError):
         module = _read(code, format)
+        if clients:
+            _require_own_memory(module.main)
         register_foreign_functions(module, foreign_functions)
         if request.num_replicas * request.num_partitions > 1:
-            _require_processors(client, "is for several devices")
             require_row_major(module)
         divided = divide(module, request.num_replicas, request.num_partitions)
         program = module if divided is None else divided.program.module
@@ -107,7 +117,34 @@ def compile_program(
     if not isinstance(executable, Compiled):
         raise CompileError(f"{executable.name} has dynamic shapes, expected static ones")
     division = None if divided is None else divided.division
-    return _fill(reply, executable, division, layouts, hashlib.sha256(code).hexdigest())
+    kept = _fill(reply, executable, division, layouts, hashlib.sha256(code).hexdigest())
+    if division is None or not isinstance(executable, GpuLoadedExecutable):
+        return kept
+    together = programs[reply.handle] = _loaded_by_all(executable, clients, division)
+    return replace(kept, divided=together)
+
+
+def _require_own_memory(main: Function) -> None:
+    """Raises an `Error` if an accelerator shall return an array in the host's memory."""
+    for number in range(len(main.function_type.results)):
+        kind = main.result_attributes(number).get(MEMORY_KIND, OWN)
+        if kind != OWN:
+            raise CompileError(
+                f"result {number} of {main.sym_name} is to be in memory {kind!r}, expected {OWN!r}: a GPU returns "
+                "arrays in its own memory, from which jax.device_put moves them"
+            )
+
+
+def _loaded_by_all(executable: GpuLoadedExecutable, clients: Sequence[GpuClient], division: Division) -> DividedProgram:
+    """Lets each of several devices load a program."""
+    if executable.artifact.texts.get(TRANSFERS):
+        raise CompileError(f"{executable.name} exchanges values with its host on channels, which several GPUs cannot")
+    loaded = [executable]
+    for client in clients[1:]:
+        other = client.load(executable.artifact, executable.stages)
+        assert isinstance(other, GpuLoadedExecutable), "all are GPUs"
+        loaded.append(other)
+    return DividedProgram(loaded, division)
 
 
 def compile_traced(kept: Kept, reply: CompileReply) -> Kept:
@@ -117,11 +154,6 @@ def compile_traced(kept: Kept, reply: CompileReply) -> Kept:
         executable = cpu_client().compile(stages.module, replace(stages.options, traced=True))
     assert isinstance(executable, CpuLoadedExecutable), "the first time, its shapes were static"
     return _fill(reply, executable, kept.division, kept.layouts, kept.fingerprint)
-
-
-def _require_processors(client: Client, what: str) -> None:
-    if client is not cpu_client():
-        raise CompileError(f"the program {what}, which only processors run so far: it has {client.devices[0].kind}")
 
 
 def _load(client: Client, data: bytes, reply: CompileReply, foreign_functions: Sequence[Find]) -> Kept:

@@ -15,7 +15,7 @@ class CompileRequest(ctypes.Structure):
         ("format_size", ctypes.c_size_t),
         ("num_replicas", ctypes.c_int64),
         ("num_partitions", ctypes.c_int64),
-        ("device", ctypes.c_char_p),
+        ("devices", ctypes.c_char_p),
     )
 
 

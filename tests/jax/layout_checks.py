@@ -1,4 +1,5 @@
-"""Layouts of arrays, arguments and results: checks in the form of `device_checks.py`, which runs them."""
+"""Layouts of arrays, arguments and results, and the memory that they are in: checks in the form of `device_checks.py`,
+which runs them."""
 
 import itertools
 
@@ -74,4 +75,27 @@ def layouts_on_several_devices():
     )
 
 
-CHECKS = [arrays_in_any_layout, layouts_of_programs, layouts_by_default, layouts_on_several_devices]
+def kinds_of_memory():
+    """Arrays may be in the host's memory, from which they are moved, and which programs take arguments from."""
+    device = jax.devices()[0]
+    kinds = {memory.kind for memory in device.addressable_memories()}
+    assert kinds == {"device", "pinned_host", "unpinned_host"}
+    assert device.default_memory().kind == "device"
+    here = SingleDeviceSharding(device)
+    for kind in sorted(kinds - {"device"}):
+        there = SingleDeviceSharding(device, memory_kind=kind)
+        for x in (jax.device_put(X, there), jax.device_put(jax.device_put(X, here), there)):
+            assert x.sharding.memory_kind == kind
+            np.testing.assert_array_equal(x, X)
+            assert np.asarray(x).ctypes.data == x.unsafe_buffer_pointer()
+            back = jax.device_put(x, here)
+            assert back.sharding.memory_kind == "device"
+            np.testing.assert_array_equal(back, X)
+            run = jax.jit(lambda x: jax.device_put(x, jax.memory.Space.Device) @ X.T)
+            for y in (run(x), run(x)):
+                np.testing.assert_allclose(y, X @ X.T, rtol=1e-5)
+                assert y.sharding.memory_kind == "device"
+            np.testing.assert_array_equal(x, X)
+
+
+CHECKS = [arrays_in_any_layout, layouts_of_programs, layouts_by_default, layouts_on_several_devices, kinds_of_memory]

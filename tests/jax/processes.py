@@ -17,7 +17,11 @@ def run(*arguments: str, python: str = sys.executable, **environment: str) -> su
 
 def failures(*names: str, python: str = sys.executable, **environment: str) -> dict[str, str]:
     """Runs the checks of `device_checks.py`, or those named, and returns the failure of each, or "" for none."""
-    done = run("-m", "tests.jax.device_checks", *names, python=python, **environment)
+    return told(run("-m", "tests.jax.device_checks", *names, python=python, **environment))
+
+
+def told(done: subprocess.CompletedProcess) -> dict[str, str]:
+    """Returns the failures that a process with checks has printed."""
     assert done.returncode == 0, done.stderr
     checks = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {check["name"]: check["failure"] for check in checks}

@@ -15,7 +15,7 @@ from tests.jax import processes
 from tests.jax.device_checks import CHECKS
 from trivium.backends.gpu import opencl
 
-SEVERAL = "needs several devices, and programs of several devices run on processors only"
+SEVERAL = "needs several devices, which OpenCL's runtime for processors is not"
 ADDRESS = "needs the address of an array, which OpenCL does not have"
 
 OTHERS = {
@@ -33,7 +33,10 @@ OTHERS = {
     "memory_is_used_again": ADDRESS,
     "foreign_functions_of_this_platform": "handlers for a GPU expect its memory, and Trivium calls none",
 }
-"""The checks that a GPU cannot pass."""
+"""The checks that OpenCL's runtime cannot pass."""
+
+SIMULATED_CHECKS = [name for name, reason in OTHERS.items() if reason == SEVERAL] + ["kinds_of_memory"]
+"""Those that two simulated GPUs of NVIDIA's pass."""
 
 needs_opencl = pytest.mark.skipif(
     not opencl.is_installed() or not opencl.devices(),
@@ -105,6 +108,26 @@ def test_a_simulated_gpu(platform: str, simulator: str, others: int) -> None:
     first, *rest = done.stdout.splitlines()
     assert first.startswith(f"{others} trivium_gpu TriviumDevice(id=0, {platform}:0) Fake, ")
     assert rest == ["True True", "True"]
+
+
+TWO_DEVICES = """
+from tests.backends.gpu import simulator
+with simulator.simulated():
+    from tests.jax import device_checks
+    assert len(device_checks.jax.devices()) == 2
+    device_checks.main()
+"""
+
+
+@pytest.fixture(scope="module")
+def failures_of_two() -> dict[str, str]:
+    return processes.told(run("-c", TWO_DEVICES, *SIMULATED_CHECKS, TRIVIUM_GPU="cuda", TRIVIUM_CACHE="0"))
+
+
+@needs_simulator
+@pytest.mark.parametrize("name", SIMULATED_CHECKS)
+def test_a_check_of_two_simulated_gpus(name: str, failures_of_two: dict[str, str]) -> None:
+    assert not failures_of_two[name], failures_of_two[name]
 
 
 def test_a_platform_that_is_none() -> None:

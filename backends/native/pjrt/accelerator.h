@@ -40,7 +40,8 @@ struct AcceleratorFunctions {
   int32_t (*upload)(uint64_t memory, const void* source, size_t bytes, void* failure);
   int32_t (*download)(uint64_t memory, void* target, size_t bytes, void* failure);
   int32_t (*address)(uint64_t memory, void** address, void* failure);
-  // Tells the device to run a program, by the handle of its compilation, on the memories of arguments and then of results.
+  // Tells the devices to run a program, by the handle of its compilation, on the memories of arguments, device by device, and then of
+  // results.
   int32_t (*run)(uint64_t program, void* const* memories, size_t count, void* failure);
   int32_t (*mark)(const char* device, AcceleratorEvent* event, void* failure);
 };

@@ -297,12 +297,12 @@ bool NeedsPython(const Reader& reader) {
 }  // namespace
 
 std::shared_ptr<CompiledProgram> LoadArtifact(std::string_view bytes, const Accelerator* accelerator) {
-  if (accelerator != nullptr) return Compile(bytes, kArtifactFormat, 1, 1, accelerator);
+  if (accelerator != nullptr) return Compile(bytes, kArtifactFormat, 1, 1, accelerator->name);
   try {
     const Reader reader(bytes.data(), bytes.size());
     if (NeedsPython(reader)) {
       const Division division(reader);
-      return Compile(bytes, kArtifactFormat, division.replicas, division.partitions, nullptr);
+      return Compile(bytes, kArtifactFormat, division.replicas, division.partitions, "");
     }
     auto memory = std::make_shared<ArtifactMemory>(bytes);
     const CompileReply reply = memory->Reply();

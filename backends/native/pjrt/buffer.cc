@@ -82,7 +82,7 @@ void Delete(Buffer_Delete_Args& args) { args.buffer->Delete(); }
 
 void IsDeleted(Buffer_IsDeleted_Args& args) { args.is_deleted = args.buffer->is_deleted(); }
 
-void IsOnCpu(Buffer_IsOnCpu_Args& args) { args.is_on_cpu = args.buffer->memory->device->accelerator == nullptr; }
+void IsOnCpu(Buffer_IsOnCpu_Args& args) { args.is_on_cpu = args.buffer->memory->is_on_host(); }
 
 void ReadyEvent(Buffer_ReadyEvent_Args& args) { args.event = NewEvent(args.buffer->ready); }
 
@@ -150,16 +150,16 @@ void CopyRawToHost(Buffer_CopyRawToHost_Args& args) {
   });
 }
 
-// Copies to another memory: a view if it belongs to the same device, with the same lifetime; otherwise a copy, so that
+// Copies to another memory: a view if it is the same memory of the same device, with the same lifetime; otherwise a copy, so that
 // each device's statistics count only its own memory.
 Buffer* CopyTo(const Buffer& buffer, Memory& memory) {
-  if (buffer.memory->device == memory.device) {
+  if (buffer.memory->device == memory.device && buffer.memory->is_on_host() == memory.is_on_host()) {
     return new Buffer(&memory, buffer.shape, buffer.storage(), {buffer.ready_for_device, buffer.ready});
   }
   StoragePtr source = buffer.storage();
   StoragePtr target = Storage::Allocate(memory, buffer.shape.bytes());
   std::vector<CompletionPtr> inputs;
-  if (IsPending(buffer.ready)) inputs.push_back(buffer.ready);
+  if (const CompletionPtr& ready = ReadyToCopy(buffer); IsPending(ready)) inputs.push_back(ready);
   Readiness done = memory.device->Start(IsQuickCopy(target->bytes()), std::move(inputs), [source, target] { target->CopyFrom(*source); });
   return new Buffer(&memory, buffer.shape, std::move(target), std::move(done));
 }

@@ -35,7 +35,7 @@ void BufferFromHostBuffer(Client_BufferFromHostBuffer_Args& args) {
   }
   Memory& memory = Target(*args.client, args.device, args.memory);
   const bool borrowed =
-      memory.device->accelerator == nullptr && IsZeroCopy(args.host_buffer_semantics) && bytes != 0 && SameStrides(shape, strides, own) && IsBorrowed(args.data);
+      memory.is_on_host() && IsZeroCopy(args.host_buffer_semantics) && bytes != 0 && SameStrides(shape, strides, own) && IsBorrowed(args.data);
   if (borrowed) {
     auto done = std::make_shared<Completion>();
     StoragePtr storage = Storage::Borrow(memory, const_cast<void*>(args.data), bytes, [done] { done->Finish(); });

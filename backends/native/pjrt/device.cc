@@ -19,6 +19,8 @@ Memory MakeMemory(Device* device, int id, int kind) {
 
 }  // namespace
 
+bool Memory::is_on_host() const { return device->accelerator == nullptr || kind != &kMemoryKinds[0]; }
+
 void RequireHost(const Memory& memory, const std::string& what) {
   if (memory.device->accelerator == nullptr) return;
   throw Failure(Error_Code_UNIMPLEMENTED, what + " is for the host's memory only, but was requested for " + memory.text);
@@ -44,11 +46,12 @@ Device::Device(Client* client, int id)
 
 Device::Device(Client* client, int id, std::string name, std::string kind)
     : client(client),
-      description{id, std::move(kind), "TriviumDevice(id=" + std::to_string(id) + ", " + name + ")", 1},
+      description{id, std::move(kind), "TriviumDevice(id=" + std::to_string(id) + ", " + name + ")", kMemoryKinds.size()},
       memories{MakeMemory(this, id, 0), MakeMemory(this, id, 1), MakeMemory(this, id, 2)},
-      memory_list{&memories[0]},
       itself{this},
-      accelerator(std::make_unique<Accelerator>(std::move(name))) {}
+      accelerator(std::make_unique<Accelerator>(std::move(name))) {
+  for (Memory& memory : memories) memory_list.push_back(&memory);
+}
 
 Readiness Device::Start(bool is_quick, std::vector<CompletionPtr> inputs, Queue::Work work) {
   if (accelerator != nullptr) return accelerator->Start(queue, std::move(inputs), std::move(work));

@@ -42,6 +42,9 @@ struct Statistics {
 DeviceDescription Describe(int id);
 
 struct Memory {
+  // Whether its bytes have addresses of the host: those of an accelerator's own memory have not.
+  bool is_on_host() const;
+
   int id;
   const MemoryDescription* kind;
   std::string text;
@@ -62,8 +65,8 @@ struct Device {
 
   Client* client;
   DeviceDescription description;
-  // The names that JAX's users may request. All are the host's memory, so moving from one to another moves nothing. An accelerator has the
-  // first one only.
+  // The names that JAX's users may request. All are the host's memory, so moving from one to another moves nothing; but the first one of an
+  // accelerator is its own.
   std::array<Memory, 3> memories;
   std::vector<Memory*> memory_list;
   std::vector<Device*> itself;

@@ -55,6 +55,7 @@ class DividedRun {
   const StoragePtr& result(size_t device, size_t i) const { return results_[device][i]; }
 
   void Run() {
+    if (!memory(0).is_on_host()) return RunOnAccelerators();
     JoinArguments();
     RunProgram();
     CutResults();
@@ -73,6 +74,21 @@ class DividedRun {
     if (program_.has_device) addresses.push_back(&numbers_[run]);
     for (size_t i = 0; i < program_.results.size(); ++i) addresses.push_back(Result(run, i)->data());
     return addresses;
+  }
+
+  // What drives accelerators joins and cuts arrays, too.
+  void RunOnAccelerators() {
+    std::vector<void*> addresses;
+    for (size_t device = 0; device < devices(); ++device) {
+      for (StoragePtr& argument : arguments_[device]) {
+        argument = Placed(std::move(argument), memory(device));
+        addresses.push_back(argument->data());
+      }
+    }
+    for (const auto& results : results_) {
+      for (const StoragePtr& result : results) addresses.push_back(result->data());
+    }
+    program_.Run(addresses.data(), hosts_[0]);
   }
 
   void RunProgram() {
@@ -138,6 +154,14 @@ class DividedRun {
   std::vector<uint32_t> numbers_;
 };
 
+// When a device has done its part of a run: each accelerator works on its own.
+Readiness ReadinessOf(Device& device, const Readiness& first, bool is_first) {
+  if (is_first || device.accelerator == nullptr) return first;
+  std::vector<CompletionPtr> told;
+  if (first.for_device != nullptr) told.push_back(first.for_device);
+  return device.Start(true, std::move(told), [] {});
+}
+
 }  // namespace
 
 void ExecuteOnDevices(LoadedExecutable_Execute_Args& args) {
@@ -149,17 +173,20 @@ void ExecuteOnDevices(LoadedExecutable_Execute_Args& args) {
   for (size_t device = 0; device < args.num_devices; ++device) {
     Buffer* const* arguments = args.num_args == 0 ? nullptr : args.argument_lists[device];
     CheckArguments(program, arguments, args.num_args, args.options);
+    CheckMemories(program, *executable.devices[device], arguments, args.num_args);
     for (CompletionPtr& pending : Pending(arguments, args.num_args, *executable.devices[device])) inputs.push_back(std::move(pending));
     hosts.push_back(HostSideOf(program, args.options, device));
   }
   const auto run = std::make_shared<DividedRun>(executable.program, executable.devices, std::move(hosts));
   run->Take(args);
-  const CompletionPtr done = executable.devices[0]->queue.Do(program.is_quick(), std::move(inputs), [run] { run->Run(); });
+  const Readiness first = executable.devices[0]->Start(program.is_quick(), std::move(inputs), [run] { run->Run(); });
   for (size_t device = 0; device < args.num_devices; ++device) {
+    const Readiness ready = ReadinessOf(*executable.devices[device], first, device == 0);
+    const CompletionPtr& done = ready.for_all;
     if (args.options != nullptr) executable.devices[device]->launches.Add(args.options->launch_id, done);
     Memory& memory = executable.devices[device]->default_memory();
     for (size_t i = 0; i < program.results.size(); ++i) {
-      args.output_lists[device][i] = new Buffer(&memory, program.results[i], run->result(device, i), done);
+      args.output_lists[device][i] = new Buffer(&memory, program.results[i], run->result(device, i), ready);
     }
     if (args.device_complete_events != nullptr) args.device_complete_events[device] = NewEvent(done);
   }

@@ -45,9 +45,10 @@ struct LoadedExecutable {
 // The devices that a host requests, in the order of the program's.
 std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& options);
 
-// Compiles a program with its caller's options, which it keeps in the form in which they were `serialized`.
+// Compiles a program with its caller's options, which it keeps in the form in which they were `serialized`; for `accelerators`, as
+// `Compile` does.
 std::shared_ptr<CompiledProgram> CompileWith(const Program* program, std::string_view serialized, const CompileOptions& options,
-                                             const Accelerator* accelerator);
+                                             const std::string& accelerators);
 
 void BindExecutables(Api& api);
 void BindLoadedExecutables(Api& api);
@@ -58,6 +59,9 @@ void ExecuteOnDevices(LoadedExecutable_Execute_Args& args);
 
 // Throws unless the program takes these arguments.
 void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, size_t count, const ExecuteOptions* options);
+
+// Throws if an accelerator would use memory of another device.
+void CheckMemories(const CompiledProgram& program, const Device& device, Buffer* const* arguments, size_t count);
 
 // What a run of these arguments on a device must wait for, or fails with.
 std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count, const Device& device);

@@ -43,6 +43,15 @@ void CheckArguments(const CompiledProgram& program, Buffer* const* arguments, si
   CheckDonations(program, arguments, options);
 }
 
+void CheckMemories(const CompiledProgram& program, const Device& device, Buffer* const* arguments, size_t count) {
+  if (device.accelerator == nullptr) return;
+  for (size_t i = 0; i < count; ++i) {
+    if (arguments[i]->memory->device == &device) continue;
+    throw Failure(Error_Code_INVALID_ARGUMENT, "argument " + std::to_string(i) + " of " + program.name + " is in " +
+                                                   arguments[i]->memory->text + ", expected " + device.memories[0].text);
+  }
+}
+
 std::vector<CompletionPtr> Pending(Buffer* const* arguments, size_t count, const Device& device) {
   std::vector<CompletionPtr> pending;
   for (size_t i = 0; i < count; ++i) {
@@ -101,25 +110,18 @@ Readiness Start(const std::shared_ptr<CompiledProgram>& program, std::vector<Com
     program->Run(memory.Addresses().data(), host);
     return {};
   }
-  auto run = [program, host = std::move(host), used = RunMemory{std::move(memory.arguments), memory.results}] {
+  auto run = [program, &device, host = std::move(host), used = RunMemory{std::move(memory.arguments), memory.results}]() mutable {
+    for (StoragePtr& argument : used.arguments) argument = Placed(std::move(argument), device.default_memory());
     program->Run(used.Addresses().data(), host);
   };
   return device.Start(program->is_quick(), std::move(inputs), std::move(run));
 }
 
-// Throws if an accelerator would run a program, or use memory, of another device.
-void CheckDevice(const CompiledProgram& program, const LoadedExecutable& executable, const Device& device, Buffer* const* arguments,
-                 size_t count) {
-  if (device.accelerator == nullptr) return;
-  if (&device != executable.devices[0]) {
-    throw Failure(Error_Code_INVALID_ARGUMENT, program.name + " was compiled for " + executable.devices[0]->accelerator->name +
-                                                   ", but is to run on " + device.accelerator->name);
-  }
-  for (size_t i = 0; i < count; ++i) {
-    if (arguments[i]->memory->device == &device) continue;
-    throw Failure(Error_Code_INVALID_ARGUMENT, "argument " + std::to_string(i) + " of " + program.name + " is in " +
-                                                   arguments[i]->memory->text + ", expected " + device.memories[0].text);
-  }
+// Throws if an accelerator would run a program of another device.
+void CheckDevice(const CompiledProgram& program, const LoadedExecutable& executable, const Device& device) {
+  if (device.accelerator == nullptr || &device == executable.devices[0]) return;
+  throw Failure(Error_Code_INVALID_ARGUMENT, program.name + " was compiled for " + executable.devices[0]->accelerator->name +
+                                                 ", but is to run on " + device.accelerator->name);
 }
 
 void Execute(LoadedExecutable_Execute_Args& args) {
@@ -132,7 +134,8 @@ void Execute(LoadedExecutable_Execute_Args& args) {
   CheckArguments(program, arguments, args.num_args, args.options);
   HostSide host = HostSideOf(program, args.options, 0);
   Device& device = args.execute_device != nullptr ? *args.execute_device : *executable.devices[0];
-  CheckDevice(program, executable, device, arguments, args.num_args);
+  CheckDevice(program, executable, device);
+  CheckMemories(program, device, arguments, args.num_args);
   std::vector<CompletionPtr> inputs = Pending(arguments, args.num_args, device);
   RunMemory memory = TakeMemory(program, arguments, device.default_memory(), args.options);
   const Readiness done = Start(executable.program, std::move(inputs), memory, device, std::move(host));

@@ -18,11 +18,11 @@ std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& o
 }
 
 std::shared_ptr<CompiledProgram> CompileWith(const Program* program, std::string_view serialized, const CompileOptions& options,
-                                             const Accelerator* accelerator) {
+                                             const std::string& accelerators) {
   Require(program != nullptr && program->code != nullptr, "the program is null");
   auto compiled =
       Compile({program->code, program->code_size}, View(program->format, program->format_size), options.num_replicas, options.num_partitions,
-              accelerator);
+              accelerators);
   compiled->compile_options = serialized;
   return compiled;
 }
@@ -40,14 +40,18 @@ void CompileForTopology(Compile_Args& args) {
   if (count > known || !std::all_of(options.device_ids.begin(), options.device_ids.end(), is_known)) {
     throw Failure(Error_Code_INVALID_ARGUMENT, "the program is for devices that the topology, which has " + std::to_string(known) + ", does not have");
   }
-  args.executable = new Executable(CompileWith(args.program, serialized, options, nullptr));
+  args.executable = new Executable(CompileWith(args.program, serialized, options, ""));
 }
 
 void CompileForClient(Client_Compile_Args& args) {
   const std::string_view serialized = View(args.compile_options, args.compile_options_size);
   const CompileOptions options = ReadCompileOptions(serialized);
   std::vector<Device*> devices = ChosenDevices(*args.client, options);
-  auto program = CompileWith(args.program, serialized, options, devices[0]->accelerator.get());
+  std::string accelerators;
+  for (const Device* device : devices) {
+    if (device->accelerator != nullptr) accelerators += (accelerators.empty() ? "" : "\n") + device->accelerator->name;
+  }
+  auto program = CompileWith(args.program, serialized, options, accelerators);
   args.executable = new LoadedExecutable(std::move(program), std::move(devices));
 }
 

@@ -142,7 +142,7 @@ void CompiledProgram::Enter(void** addresses) {
 
 int32_t CompiledProgram::Call(void** addresses) {
   if (reply_.entry == nullptr) {
-    Accelerator::Run(reply_.handle, addresses, arguments.size() + results.size());
+    Accelerator::Run(reply_.handle, addresses, (arguments.size() + results.size()) * num_devices());
     return 0;
   }
   const ArenaPool::Arena arena(arenas_, name);
@@ -175,10 +175,10 @@ CompileFunction Compiler() {
 }  // namespace
 
 std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions,
-                                         const Accelerator* accelerator) {
+                                         const std::string& accelerators) {
   const CompileFunction compile = Compiler();
-  const char* device = accelerator == nullptr ? nullptr : accelerator->name.c_str();
-  const CompileRequest request{code.data(), code.size(), format.data(), format.size(), replicas, partitions, device};
+  const char* devices = accelerators.empty() ? nullptr : accelerators.c_str();
+  const CompileRequest request{code.data(), code.size(), format.data(), format.size(), replicas, partitions, devices};
   CompileReply reply{};
   std::string failure;
   if (const int32_t status = compile(&request, &reply, &failure)) {

@@ -28,7 +28,7 @@ struct CompileRequest {
   size_t format_size;
   int64_t num_replicas;
   int64_t num_partitions;
-  const char* device;  // of an accelerator, such as "cuda:0"; null for this machine's processors
+  const char* devices;  // accelerators, such as "cuda:0", a line each; null for this machine's processors
 };
 
 struct SlotType {
@@ -154,9 +154,9 @@ class CompiledProgram {
   std::string untraced_reason_;
 };
 
-// Compiles for an accelerator, or for this machine's processors if there is none. Throws if no compiler is registered, and the compiler's
+// Compiles for accelerators, whose names are a line each, or for this machine's processors if there are none. Throws if no compiler is registered, and the compiler's
 // reason if it rejects the program.
 std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions,
-                                         const Accelerator* accelerator);
+                                         const std::string& accelerators);
 
 }  // namespace trivium::pjrt

@@ -26,7 +26,7 @@ StoragePtr Storage::Allocate(Memory& memory, size_t bytes) { return AllocateAll(
 std::vector<StoragePtr> Storage::AllocateAll(Memory& memory, std::span<const size_t> sizes) {
   Device& device = *memory.device;
   std::vector<void*> ours;
-  if (device.accelerator != nullptr) ours = device.accelerator->Allocate(sizes);
+  if (!memory.is_on_host()) ours = device.accelerator->Allocate(sizes);
   std::vector<StoragePtr> all;
   all.reserve(sizes.size());
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -37,10 +37,17 @@ std::vector<StoragePtr> Storage::AllocateAll(Memory& memory, std::span<const siz
   return all;
 }
 
+StoragePtr Placed(StoragePtr argument, Memory& memory) {
+  if (memory.is_on_host() || !argument->is_on_host()) return argument;
+  StoragePtr copy = Storage::Allocate(memory, argument->bytes());
+  copy->CopyFrom(*argument);
+  return copy;
+}
+
 StoragePtr Storage::Borrow(Memory& memory, void* address, size_t bytes, std::function<void()> release) {
-  const Accelerator* const accelerator = memory.device->accelerator.get();
-  void* data = accelerator == nullptr || address == nullptr ? address : accelerator->Borrow(address, bytes);
-  return std::make_shared<Storage>(accelerator == nullptr, data, bytes, nullptr, std::move(release));
+  const bool is_address = memory.is_on_host() || address == nullptr;
+  void* data = is_address ? address : memory.device->accelerator->Borrow(address, bytes);
+  return std::make_shared<Storage>(memory.is_on_host(), data, bytes, nullptr, std::move(release));
 }
 
 StoragePtr Storage::Promise(size_t bytes) {

@@ -36,6 +36,8 @@ class Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
+  bool is_on_host() const { return is_on_host_; }
+
   // What programs of the device receive: an address on the host, or the number of an accelerator's memory.
   void* data() const { return data_; }
   void* address() const;
@@ -60,6 +62,9 @@ class Storage {
 };
 
 using StoragePtr = std::shared_ptr<Storage>;
+
+// Returns what a program of a device takes in place of its argument: an accelerator takes a copy of what is on the host.
+StoragePtr Placed(StoragePtr argument, Memory& memory);
 
 // Whether copying takes less time than it is worth to hand it to another thread.
 inline bool IsQuickCopy(size_t bytes) { return bytes < (size_t{1} << 23); }

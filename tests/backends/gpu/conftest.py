@@ -43,6 +43,17 @@ def simulated_device() -> Iterator[Cuda]:
 
 
 @pytest.fixture
+def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[GpuClient]]:
+    """Two simulated GPUs of NVIDIA's, of which nothing is left at the end."""
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    simulator.fake().fake_reset(0, 0)
+    with simulator.opened(0) as first, simulator.opened(1) as second:
+        yield [GpuClient(first, 0), GpuClient(second, 1)]
+        gc.collect()
+    assert simulator.fake().fake_live() == 0
+
+
+@pytest.fixture
 def simulated_waves() -> Iterator[Hip]:
     """A simulated GPU of AMD's, whose waves have 64 threads, and of which nothing is left at the end."""
     simulated_hip.fake().fake_reset(0, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from trivium.backends.gpu import plan as plans
 from trivium.backends.gpu.plan import (
@@ -19,7 +18,7 @@ from trivium.backends.gpu.plan import (
     to_bytes,
     walk,
 )
-from trivium.compiler.collectives import AllGather
+from trivium.compiler.collectives import AllGather, AllReduce, CollectivePermute
 from trivium.compiler.kernel import KernelBuilder
 from trivium.compiler.program import (
     Arena,
@@ -36,7 +35,6 @@ from trivium.compiler.program import (
 from trivium.compiler.program import Copy as CopyStep
 from trivium.compiler.program import Switch as SwitchStep
 from trivium.compiler.program import While as WhileStep
-from trivium.ir.errors import CompileError
 
 
 def negation() -> Launch:
@@ -87,7 +85,9 @@ def test_values_and_steps() -> None:
     assert len(list(walk(plan.steps))) == 6
 
 
-def test_devices_that_exchange_values_are_refused() -> None:
-    step = Collective(AllGather(0), ((0, 1),), X, Y)
-    with pytest.raises(CompileError, match="all_gather: a program on a GPU runs on one device"):
-        plan_of(Program("main", [X], [Y], [step]), {}, 0, 0)
+def test_steps_in_which_devices_exchange_values() -> None:
+    kinds = AllGather(0), AllReduce("add"), CollectivePermute()
+    steps = [Collective(kind, ((0, 1),), X, Y, (2, 1)) for kind in kinds]
+    plan = plan_of(Program("main", [X], [Y], list(steps)), {}, 0, 0)
+    assert plan.steps == tuple(plans.Collective(kind, ((0, 1),), 0, 1, (2, 1)) for kind in kinds)
+    assert from_bytes(to_bytes(plan, b"")) == (plan, b"")

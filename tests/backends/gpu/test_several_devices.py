@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -14,8 +14,9 @@ import trivium
 from tests.backends.dense_layer import TEXT, WEIGHTS, X
 from tests.backends.gpu import simulator
 from tests.backends.gpu.simulator import needs_simulator
-from trivium.backends.gpu.client import GpuClient
+from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
 from trivium.backends.gpu.cuda import Cuda
+from trivium.backends.gpu.executable import run_together
 from trivium.backends.pjrt import LoadedExecutable
 from trivium.ir.errors import ExecutionError
 
@@ -38,17 +39,6 @@ HALVINGS = """func.func @main(%x: tensor<f32>) -> (tensor<f32>, tensor<i32>) {
     }
   return %1#0, %1#1 : tensor<f32>, tensor<i32>
 }"""
-
-
-@pytest.fixture
-def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[GpuClient]]:
-    """Two simulated GPUs, of which nothing is left at the end."""
-    monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    simulator.fake().fake_reset(0, 0)
-    with simulator.opened(0) as first, simulator.opened(1) as second:
-        yield [GpuClient(first, 0), GpuClient(second, 1)]
-        gc.collect()
-    assert simulator.fake().fake_live() == 0
 
 
 def calls(name: str) -> int:
@@ -93,6 +83,72 @@ def test_an_argument_in_memory_of_the_other_is_copied(clients: list[GpuClient]) 
     assert (calls("cuMemcpyDtoHAsync_v2"), calls("cuMemcpyHtoDAsync_v2")) == (1, 1)
     executables[1].execute_buffers([second.buffer_from_host(X)])
     assert (calls("cuMemcpyDtoHAsync_v2"), calls("cuMemcpyHtoDAsync_v2")) == (1, 2)
+
+
+EXCHANGES = """func.func @main(%x: tensor<2x3xf32>, %n: tensor<i32>)
+    -> (tensor<4x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) {
+  %0 = stablehlo.negate %x : tensor<2x3xf32>
+  %all = "stablehlo.all_gather"(%0) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+      : (tensor<2x3xf32>) -> tensor<4x3xf32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %1:2 = stablehlo.while(%i = %zero, %a = %x) : tensor<i32>, tensor<2x3xf32> cond {
+      %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %2 = "stablehlo.all_reduce"(%a) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+        ^body(%p: tensor<f32>, %q: tensor<f32>):
+          %3 = stablehlo.add %p, %q : tensor<f32>
+          stablehlo.return %3 : tensor<f32>
+        }) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      %4 = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %4, %2 : tensor<i32>, tensor<2x3xf32>
+    }
+  %swapped = "stablehlo.collective_permute"(%0)
+      <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %all, %1#1, %swapped : tensor<4x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
+}"""
+
+
+def exchanging(clients: list[GpuClient], turns: Sequence[int]) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
+    """Runs a program on both, in whose loop they exchange values as many times as each of them says."""
+    executables: list[GpuLoadedExecutable] = []
+    arrays = [np.arange(6, dtype=np.float32).reshape(2, 3) + 10 * number for number in range(2)]
+    arguments, results = [], []
+    for client, array, count in zip(clients, arrays, turns, strict=True):
+        executable = client.compile(trivium.parse(EXCHANGES))
+        assert isinstance(executable, GpuLoadedExecutable)
+        executables.append(executable)
+        arguments.append([executable.uploaded(given) for given in (array, np.asarray(count, np.int32))])
+        results.append([executable.device.client.driver.allocate(slot.nbytes) for slot in executable.outputs])
+    run_together(executables, arguments, results)
+    found = []
+    for executable, row in zip(executables, results, strict=True):
+        found.append([np.empty(slot.shape, slot.dtype) for slot in executable.outputs])
+        for array, memory in zip(found[-1], row, strict=True):
+            executable.device.client.driver.download(array, memory)
+    return arrays, found
+
+
+def test_devices_exchange_values(clients: list[GpuClient]) -> None:
+    (one, other), found = exchanging(clients, (2, 2))
+    for everything, total, swapped in found:
+        np.testing.assert_array_equal(everything, -np.concatenate([one, other]))
+        np.testing.assert_array_equal(total, 2 * (one + other))
+        np.testing.assert_array_equal(swapped, -(other if swapped is found[0][2] else one))
+
+
+def test_devices_that_wait_for_each_other(clients: list[GpuClient]) -> None:
+    with pytest.raises(ExecutionError, match="main: device 0 waits in all_reduce for others of its group"):
+        exchanging(clients, (3, 2))
+
+
+def test_a_device_that_exchanges_values_does_not_run_alone(clients: list[GpuClient]) -> None:
+    executable = clients[0].compile(trivium.parse(EXCHANGES))
+    with pytest.raises(
+        ExecutionError, match="main: all_gather exchanges values with other devices, but one runs alone"
+    ):
+        executable.execute(np.zeros((2, 3), np.float32), np.int32(0))
 
 
 def test_threads_use_both_at_once(clients: list[GpuClient]) -> None:

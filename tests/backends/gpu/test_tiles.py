@@ -53,7 +53,7 @@ def test_iterations_have_numbers_of_32_bits(
     sizes = [size + more if size > 16 else size for size in (rows, columns, depth)]
     for architecture in ("sm_80", "sm_90a"):
         target = nvptx.target(architecture)
-        (step,) = Stages(product(*sizes, dtype="bf16"), target, CompileOptions()).program.steps
+        (step,) = Stages(product(sizes[0], sizes[1], sizes[2], dtype="bf16"), target, CompileOptions()).program.steps
         assert isinstance(step, Launch)
         loop = parallel_loop(step.kernel)
         assert loop is not None
