@@ -139,7 +139,7 @@ class Template:
             self.lhs_room = room((lines + lanes) * self.lhs_pitch)
         if tiling.rhs is Rhs.FOLDED:
             self.folded_room = room((tiling.tiles.size + 1) * lanes)
-        if tiling.rhs is Rhs.PACKED:
+        if self._reads_room():
             self.rhs_room = room((steps + lanes) * width)
         self.pitch = tiling.groups.size * width if self.in_blocks else width
         if not self.inline:
@@ -247,7 +247,19 @@ class Template:
                 emit_pack(e, self._rhs_source(unit), (block.begin, block.end), lanes, width, self.rhs_room, pitch)
                 return self.rhs_room
         start = column * problem.reduction.extent + block.begin * pitch
-        return self.rhs.e.at(self.rhs.base, unit.rhs.offset + start)
+        panel = self.rhs.e.at(self.rhs.base, unit.rhs.offset + start)
+        return self._converted(panel, (block.end - block.begin) * pitch) if self.tiling.converts_panels else panel
+
+    def _reads_room(self) -> bool:
+        """Whether panels are in memory of the template's, in the type that is multiplied."""
+        return self.tiling.rhs is Rhs.PACKED or self.tiling.converts_panels
+
+    def _converted(self, panel: ll.Value, count: Number) -> ll.Value:
+        """Converts `count` elements of a panel, which are whole vectors."""
+        e = self.e
+        with e.loop(0, count, step=e.lanes, nonempty=True) as loop:
+            e.store(self.rhs.e.load(self.rhs.e.at(panel, loop.index)), e.at(self.rhs_room, loop.index))
+        return self.rhs_room
 
     def _rhs_source(self, unit: Unit) -> Source:
         problem, rhs = self.problem, self.rhs
@@ -290,7 +302,7 @@ class Template:
 
     def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
         e, pitch, steps = self.e, panel.pitch, block.end - block.begin
-        rhs = e if self.tiling.rhs is Rhs.PACKED else self.rhs.e
+        rhs = e if self._reads_room() else self.rhs.e
         ahead = None
         if self.tiling.prefetch:
             ahead = rhs.at(data, steps * pitch + tile.number * (steps * e.lanes))

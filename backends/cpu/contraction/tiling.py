@@ -145,6 +145,8 @@ class Tiling:
     """Whether tiles prefetch the next block of a packed constant while they work on this one."""
     skips_padding: bool = False
     """Whether tiles leave out the taps at which all their rows are padding: all factors there must be finite."""
+    converts_panels: bool = False
+    """Whether panels of a packed constant, which is of another type, are converted once for all tiles of a unit."""
 
     def __str__(self) -> str:
         tile = f"tile {self.tiles.size}x{self.panels.size * self.lanes}, blocks of {self.reduction.most_steps}"
@@ -215,7 +217,8 @@ def choose(
     sums = int(SUMS_SHARE * cache) // row_bytes
     small = reduction.blocks == 1 and panels.count * row_bytes * total <= MOST_BY_ROWS
     many = problem.rows.extent > SOON_DONE and not problem.elementwise
-    by_rows = small and many and rhs is Rhs.CONSTANT and not pack_lhs
+    converts = rhs is Rhs.CONSTANT and reading.rhs and tiles.count > 1
+    by_rows = small and many and rhs is Rhs.CONSTANT and not (pack_lhs or converts)
     together = panels.count if by_rows else 8 if pack_lhs else 1
     chunks, groups = _units(reduction, panels, tiles, sums, max(1, most_rows), together)
     if target.threads > 1:
@@ -224,7 +227,8 @@ def choose(
         chunks, groups = _shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
     prefetch = rhs is Rhs.CONSTANT and FEW_ROWS < problem.rows.extent <= SOON_DONE
     skips = finite_rhs and bool(problem.lhs.windows) and not pack_lhs and run >= SHORTEST_RUN
-    return Tiling(lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs, by_rows, prefetch, skips)
+    places = (lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs)
+    return Tiling(*places, by_rows, prefetch and not converts, skips, converts)
 
 
 def _folds(problem: Problem, lanes: int) -> bool:

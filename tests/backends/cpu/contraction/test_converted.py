@@ -136,7 +136,9 @@ def test_plans() -> None:
     assert (many.rhs, many.pack_lhs) == (Rhs.PACKED, True)
     assert (few.rhs, few.pack_lhs) == (Rhs.IN_PLACE, True)
     assert tiling(2, (0, 2, 1)).rhs is Rhs.FOLDED
-    assert tiling(100, known=True).rhs is Rhs.CONSTANT
+    constant, small = tiling(100, known=True), tiling(2, known=True)
+    assert (constant.rhs, constant.converts_panels) == (Rhs.CONSTANT, True)
+    assert (small.rhs, small.converts_panels) == (Rhs.CONSTANT, False)
     assert tiling(100, known=True, kind="f8E4M3FN").rhs is Rhs.PACKED
 
 
