@@ -114,10 +114,10 @@ def performance_page() -> str:
     lines = [
         "# Performance",
         "",
-        "Generated from `benchmarks/kept` by `python -m docs.generate`; `python -m benchmarks --keep` measures it "
-        "again, and [its README](../benchmarks/README.md) tells how.",
+        "This page is generated from `benchmarks/kept` by `python -m docs.generate`. `python -m benchmarks --keep` "
+        "measures the figures again; [its README](../benchmarks/README.md) describes the method.",
         "",
-        "A ratio is a peer's time over Trivium's, the median of neighbours that took turns: above 1, Trivium is "
+        "A ratio is a peer's time divided by Trivium's, the median over consecutive samples: above 1, Trivium is "
         "faster.",
     ]
     for path in sorted(KEPT.glob("*.json")):

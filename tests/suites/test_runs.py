@@ -65,7 +65,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
         run(File(tmp_path, "suite_test.py", {}), Choice(), Limits(test=30, file=100))
 
 
-def test_samples_have_the_size_that_was_asked_for() -> None:
+def test_samples_have_the_requested_size() -> None:
     names = [f"test{i}" for i in range(10000)]
     sample = [name for name in names if drawn(name, 0.25, seed=1)]
     assert 2300 < len(sample) < 2700

@@ -4,18 +4,21 @@ first that matches counts."""
 REASONS: tuple[tuple[str, str], ...] = (
     (
         r"test_effects_hlo|dce_sink",
-        "Reads the ops of a compiled program in XLA's text, which has only its arguments and results here",
+        "Reads ops from the HLO text of a compiled program, which has only arguments and results in Trivium",
     ),
-    (r"test_cpp_layout_cache_miss", "Programs of several devices have row-major arguments and results"),
-    (r"LayoutTest.* Tuples differ", "XLA chooses the layout of a transposed result where the host lets it choose"),
-    (r"testViewScalar", "A boolean whose byte is neither 0 nor 1 is converted to 1, where XLA converts its byte"),
+    (r"test_cpp_layout_cache_miss", "Programs for several devices have row-major arguments and results"),
+    (
+        r"LayoutTest.* Tuples differ",
+        "XLA chooses the layout of a transposed result if the host lets it choose; Trivium's is row-major",
+    ),
+    (r"testViewScalar", "A boolean whose byte is neither 0 nor 1 is converted to 1; XLA converts its byte"),
     (
         r"found in 'HloModule|minibatch.*_unreduced_.* 0 != 1",
-        "Reads in XLA's text of a compiled program how XLA has divided it",
+        "Reads from the HLO text of a compiled program how XLA has partitioned it",
     ),
     (
         r"partial_auto_propagate_through",
-        "XLA follows shardings into a manual computation, along the axes that are not its own",
+        "XLA propagates shardings into a manual computation, along axes that are not manual",
     ),
     (
         r"test_jit_lower_compile_with_compiler_options_invalid",
@@ -23,6 +26,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"test_print_token_buffer_error",
-        "A token is an array without elements, as JAX's lowering makes it, and can be printed",
+        "A token is an empty array, as in JAX's lowering, and can be printed",
     ),
 )

@@ -41,7 +41,7 @@ def test_ops_are_equal_or_refused(case: Case) -> None:
         check(case, 1, {"fallback": False})
 
 
-def test_results_that_differ_are_told_apart() -> None:
+def test_results_that_differ_are_distinguished() -> None:
     x = torch.tensor([1.0, float("nan"), 3.0])
     assert _equal([x], [x.clone()])
     for other in (x.double(), x[:2], x + 1e-3, x.nan_to_num(0.0)):
@@ -58,7 +58,7 @@ def test_errors_have_their_columns() -> None:
     assert columns == {Refused: "refused", Wrong: "wrong", Crashed: "failed"}
 
 
-def test_the_page_tells_each_reason() -> None:
+def test_the_page_lists_each_reason() -> None:
     outcomes = {
         "add": ["passed", "", 1.0],
         "foo": ["failed", "tests.suites.torch.comparison.Refused: aten.foo.default", 1.0],
@@ -73,7 +73,7 @@ def test_the_page_tells_each_reason() -> None:
     assert "called again" not in written
 
 
-def test_the_page_tells_what_is_not_from_one_whole_run() -> None:
+def test_the_page_reports_partial_runs() -> None:
     outcomes = {"add": ["passed", "", 1.0]}
     written = page({"bool": {"collected": 9, "samples": 1, "outcomes": outcomes, "again": ["add"]}})
     assert "| bool | 1 of 9 | 1 | 1 |" in written
