@@ -27,7 +27,7 @@ class PartedExecutable:
     rest: LoadedExecutable
 
     def __post_init__(self) -> None:
-        log.info("%s runs in parts: its extents follow from what it computes", self.name)
+        log.info("%s runs in parts: its extents depend on what it computes", self.name)
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ class PartedExecutable:
 
     def execute_at(self, pointers: Sequence[int]) -> None:
         """Always raises, since the results have no extents before it runs."""
-        raise ExecutionError(f"{self.name} has extents that follow from its data, expected arrays and not addresses")
+        raise ExecutionError(f"{self.name} has extents that depend on its data, expected arrays and not addresses")
 
     def specialize(self, *arguments: object) -> LoadedExecutable:
         """Returns the executable for arguments like these: itself."""
@@ -85,5 +85,5 @@ class PartedExecutable:
         return MemoryStats(**total)
 
     def _refusal(self, what: str) -> Error:
-        reason = "its extents follow from what it computes, so that it runs in parts"
+        reason = "its extents depend on what it computes, so that it runs in parts"
         return Error(f"{self.name} cannot be one program that {what}: {reason}")

@@ -1,5 +1,5 @@
-"""What was used most recently, by key, and no more of it than a number: programs that are compiled for each combination
-of sizes, or of values."""
+"""A least-recently-used cache with a maximum size, for programs that are compiled for each combination of sizes, or of
+values."""
 
 from __future__ import annotations
 

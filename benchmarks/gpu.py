@@ -1,11 +1,11 @@
-"""Measures Trivium on a GPU of NVIDIA's, beside PyTorch's compiler and JAX where they are installed and find one:
+"""Measures Trivium on an NVIDIA GPU, compared with PyTorch's compiler and JAX if they are installed and find one:
 
 python -m benchmarks.gpu [--device cuda:0] [--seconds 1] [--json out/gpu.json] [name ...]
 
 The first line is the rate at which the device copies its own memory. Rows that only move memory are compared with it,
-and products with their peers. Results are compared before anything is measured; contenders then take turns. A row that
-fails, or is wrong, is told in its line, and so is a peer that fails: the others are measured all the same. The file is
-written after each row."""
+and products with their peers. Results are compared before anything is measured; contenders then take turns. If a row
+fails or is wrong, or a peer fails, its line reports that, and the others are measured nevertheless. The file is written
+after each row."""
 
 from __future__ import annotations
 
@@ -379,7 +379,7 @@ def opened(device: str) -> GpuClient:
     except Error as error:
         raise click.ClickException(f"{device} is not there, so there is nothing to measure: {error}") from None
     if not isinstance(found, GpuClient) or found.platform_name != "cuda":
-        raise click.ClickException(f"{device} is no GPU of NVIDIA's; times of anything else would tell nothing")
+        raise click.ClickException(f"{device} is not an NVIDIA GPU; times of anything else would be meaningless")
     return found
 
 

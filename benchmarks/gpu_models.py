@@ -1,10 +1,10 @@
-"""Measures models of PyTorch on a GPU of NVIDIA's, compiled by Trivium and by TorchInductor, which take turns:
+"""Measures PyTorch models on an NVIDIA GPU, compiled by Trivium and by TorchInductor, which take turns:
 
 python -m benchmarks.gpu_models [--seconds 5] [--tf32] [name ...]
 
-Their results, of a training step the gradients, are compared before anything is measured. A training step is a forward
-and a backward pass, without an optimizer. Both compute with f32, or both may round factors to tf32. A model that fails,
-or is wrong, is told in its line, and the others are measured all the same."""
+Their results (for a training step, the gradients) are compared before anything is measured. A training step is a
+forward and a backward pass, without an optimizer. Both compute with f32, or both may round factors to tf32. If a model
+fails or is wrong, its line reports that, and the others are measured nevertheless."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How many kernels a GPU is told to launch for a model, beside TorchInductor; neither needs a GPU:
+"""Counts the kernel launches of models on a GPU, compared with TorchInductor; this needs no GPU:
 
 python -m benchmarks.launches [name ...]
 
-Ours are the launches and copies of the plan for a GPU of NVIDIA's. TorchInductor's are the kernels and library calls of
-the code that it writes for a processor, since it writes code for a GPU only where there is one. A training step is a
-forward and a backward pass; the optimizer is outside of both."""
+Ours are the launches and copies of the plan for an NVIDIA GPU. TorchInductor's are the kernels and library calls of
+the code that it generates for a CPU, because it generates GPU code only on a machine with a GPU. A training step is a
+forward and a backward pass, without an optimizer."""
 
 from __future__ import annotations
 

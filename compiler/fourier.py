@@ -1,4 +1,4 @@
-"""Facts of Fourier transforms: which of them are kernels of their own, and roots of unity."""
+"""Facts of Fourier transforms: which of them are separate kernels, and roots of unity."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def host_function(call: HostCall) -> Function:
     if call.target in ROUTINES:
         return lambda arrays: evaluate_numbers(call.target, arrays, numbers)
     if call.target in (SEND, RECEIVE):
-        raise CompileError("the program exchanges values with its host, which only hosts of PJRT's C table can do")
+        raise CompileError("the program exchanges values with its host, which is supported only through PJRT's C API")
     raise CompileError(f"the host has no function {call.target!r}")
 
 

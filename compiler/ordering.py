@@ -1,5 +1,5 @@
 """The order of steps for devices that run several kernels in one launch (`Target.batches`): steps that do not depend on
-one another become neighbours, where the order in which they were lowered has put them apart."""
+one another become neighbours, if the order of lowering has separated them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs with extents that follow from the data that they compute with. Such a program becomes two: the first one
+"""Programs with extents that depend on the data that they compute with. Such a program becomes two: the first one
 ends where the extents are known, and returns them with everything that the rest needs; the rest, which takes these, is
 a program of dynamic shapes, to be compiled for the extents once they have been computed."""
 
@@ -18,12 +18,12 @@ from trivium.ir.types import TensorType
 
 
 class UnknownExtents(CompileError):
-    """An op with extents that follow from values which are only known at run time. `sizes` are the operands that list
+    """An op with extents that depend on values which are only known at run time. `sizes` are the operands that list
     these extents, as far as they are unknown."""
 
     def __init__(self, op: Op, sizes: Sequence[Value]):
         kind = next((value.type for value in op.results), None)
-        reason = "its extents follow from values that are only known at run time"
+        reason = "its extents depend on values that are only known at run time"
         super().__init__(f"{op.NAME}: a result has type {kind}, and {reason}")
         self.op, self.sizes = op, tuple(dict.fromkeys(sizes))
 

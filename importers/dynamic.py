@@ -285,7 +285,7 @@ class DynamicEmitter(Emitter):
         return self.add(ops.RealDynamicSlice(x, *lists, result=x.type.with_shape(known_shape(extents))))
 
     def window(self, x: Value, dimension: int, start: Extent, length: Extent) -> Value:
-        """Returns `length` slices along a dimension, from `start` on, which may follow from the elements of tensors."""
+        """Returns `length` slices along a dimension, from `start` on, which may depend on the elements of tensors."""
         if isinstance(start, int):
             return self.slice(x, dimension, start, start + length)
         sizes = self.extents(x)
@@ -363,7 +363,7 @@ class DynamicEmitter(Emitter):
     def cumulative(self, op: type, x: Value, dimension: int, reverse: bool = False, exclusive: bool = False) -> Value:
         if x.type.shape[dimension] is not None:
             return super().cumulative(op, x, dimension, reverse, exclusive)
-        # A window cannot have an open size: each result combines all elements, of which those outside are neutral.
+        # A window cannot have a dynamic size: each result combines all elements, of which those outside are neutral.
         extent = self.extent(x, dimension)
         here, there = (self.iota([extent, extent], place) for place in (1, 0))
         direction = ("GT" if exclusive else "GE") if not reverse else ("LT" if exclusive else "LE")

@@ -55,7 +55,7 @@ def _exceeds_bounds(array: np.ndarray, kind: TensorType) -> bool:
 def as_array(value: Any, name: str = "the argument") -> np.ndarray:
     """Converts anything array-like to a NumPy array, without a copy if its elements are on the host."""
     if isinstance(value, np.ma.MaskedArray):
-        raise ExecutionError(f"{name} is a masked array, which programs do not honour; expected value.filled(...)")
+        raise ExecutionError(f"{name} is a masked array, which is not supported; expected value.filled(...)")
     try:
         if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
             return np.from_dlpack(value)

@@ -25,12 +25,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if item.get_closest_marker(framework) and find_spec(framework) is None:
             pytest.skip(f"{framework} is not installed: pip install 'trivium[{framework}]'")
     if item.get_closest_marker("gpu") and (reason := why_no_gpu()):
-        pytest.skip(f"no GPU of NVIDIA's here: {reason}")
+        pytest.skip(f"no NVIDIA GPU here: {reason}")
 
 
 @functools.cache
 def why_no_gpu() -> str:
-    """Returns why there is no GPU of NVIDIA's to test on; empty if there is one."""
+    """Returns why there is no NVIDIA GPU to test on; empty if there is one."""
     from trivium.backends.gpu.cuda import count
     from trivium.ir.errors import Error
 

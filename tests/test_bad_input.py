@@ -306,7 +306,7 @@ def test_a_damaged_file_in_the_cache_is_compiled_again(
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == files
 
 
-def test_a_cache_that_cannot_be_written_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_writable_cache_nothing_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("TRIVIUM_CACHE", str(tmp_path / "file" / "folder"))
     assert absolute("tensor<f32>")(-1.0)[0] == 1

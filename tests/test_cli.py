@@ -172,7 +172,7 @@ def test_open_sizes_are_fixed(trivium: Command, given: str) -> None:
         ("rows", "--shape has 'rows', expected a name and sizes"),
         ("z=2x3", "--shape names z, expected any of rows, 1"),
         ("rows=2x4", "--shape has 2x4 for rows, which is tensor<?x3xf32>"),
-        ("1=2", "--shape leaves sizes of rows open"),
+        ("1=2", "--shape has no sizes for the dynamic arguments rows"),
     ],
 )
 def test_sizes_that_cannot_be_fixed(trivium: Command, given: str, message: str) -> None:
@@ -191,7 +191,7 @@ def test_show_writes_a_page_with_times(trivium: Command) -> None:
     succeed(trivium("show", "program.mlir", "--html", "page.html", "--profile"))
     assert data_of(Path("page.html").read_text())["times"]["seconds"] > 0
     refuse(trivium("show", "program.mlir", "--profile"), "expected --html")
-    refuse(trivium("show", "program.mlir", "--device", "cpu"), "--device chooses what a stage is compiled for")
+    refuse(trivium("show", "program.mlir", "--device", "cpu"), "--device selects the device of a stage")
 
 
 def test_run_with_random_inputs_is_repeatable(trivium: Command) -> None:

@@ -1,5 +1,4 @@
-"""Copies of values from one place to another. Threads share large ones: a processor's core alone does not use all of
-the memory's speed."""
+"""Copies of values. Threads share large ones: a single core cannot use the full memory bandwidth."""
 
 from __future__ import annotations
 

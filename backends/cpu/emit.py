@@ -1,4 +1,4 @@
-"""Compiles kernels to functions of the CPU: the walk that all devices share, in which loops can also be split over
+"""Compiles kernels to CPU functions: the emitter that all devices share, with loops that can also be split over
 threads."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Requests of memory ahead of its use. The rows of a gather or a scatter are at places that the processor cannot
-foresee, and while it waits for one, it does not look far enough ahead to begin with the next ones. So a loop over such
-rows computes the place of a later one, and requests it."""
+"""Software prefetching. The processor cannot predict the addresses of the rows of a gather or a scatter, and while it
+waits for one row, it does not look far enough ahead to start loading the next ones. So a loop over such rows computes
+the address of a later row, and prefetches it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _request(emitter: Emitter, row: Row) -> None:
 
 
 class _Search:
-    """Finds the rows that an iteration of `loop` uses whose place follows from a number that is read at `index`.
+    """Finds the rows that an iteration of `loop` uses whose position depends on a number that is read at `index`.
     `chain` are the instructions that compute the places, `known` the values that do not depend on `index`."""
 
     def __init__(self, emitter: Emitter, loop: Loop, index: Register) -> None:

@@ -1,4 +1,4 @@
-"""Runs of a program on the CPU with a clock around each step."""
+"""Runs a program on the CPU, and measures the time of each step."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Schedules of contractions by measurement. Each contraction of a program runs alone, with every distinct schedule that
-the knobs give, on the operands' own constants and on random numbers. What was fastest is kept in the cache, for this
+the knobs give, on the operands' own constants and on random numbers. The fastest one is stored in the cache, for this
 processor and number of threads: another compilation of the same kernel only reads it."""
 
 from __future__ import annotations

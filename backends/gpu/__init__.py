@@ -1,1 +1,1 @@
-"""GPUs: one walk from kernels to LLVM for all of them, in the words of a dialect for each kind of device."""
+"""GPUs: all kinds share the emission of LLVM IR from kernels; a dialect implements what differs between them."""

@@ -1,5 +1,5 @@
-"""Code for AMD's GPUs, in LLVM's intrinsics for GCN, RDNA and CDNA: an object file, which a linker makes a code object
-that AMD's driver loads."""
+"""Code for AMD GPUs, with LLVM's intrinsics for GCN, RDNA and CDNA. The result is an object file, which a linker turns
+into a code object that AMD's driver can load."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ class Amdgcn(Dialect):
 
 
 def target(architecture: str) -> GpuTarget:
-    """Returns a GPU of AMD's, of one of `WAVES`."""
+    """Returns an AMD GPU with one of the architectures in `WAVES`."""
     if architecture not in WAVES:
-        raise Error(f"unknown architecture {architecture!r} of AMD's, expected one of {', '.join(WAVES)}")
+        raise Error(f"unknown AMD architecture {architecture!r}, expected one of {', '.join(WAVES)}")
     wave = WAVES[architecture]
     return GpuTarget(
         triple=TRIPLE,

@@ -1,7 +1,7 @@
-"""LLVM's code generators for GPUs, each run of them in a process of its own. On a module that they cannot compile, they
-may end the process; and that for SPIR-V keeps the numbers of blocks from one module to the next, by the addresses of
-blocks, so that a second module in a process may use a number twice. A server that has LLVM loaded forks for each
-module, which takes milliseconds."""
+"""Runs LLVM's code generators for GPUs, in a separate process for each module. On a module that they cannot compile,
+they may abort the process. And the generator for SPIR-V keeps the numbers of blocks from one module to the next, by
+their addresses, so that a second module in the same process may use a number twice. A server process that has loaded
+LLVM forks for each module, which takes milliseconds."""
 
 from __future__ import annotations
 

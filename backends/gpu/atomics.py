@@ -1,5 +1,5 @@
-"""Updates by atomic operations: those that a device has, and, for all others, a loop that computes the new bits and
-stores them if the old ones are still there. Elements of fewer than 32 bits are changed in the word around them."""
+"""Atomic updates: by the atomic operations that a device has; for all others, by a compare-and-swap loop. Elements of
+fewer than 32 bits are updated as a part of the word that contains them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Attention in tiles: a block of threads has a tile of queries, and goes through the keys, one tile after the other. It
-computes a tile of scores as any product, and weights from them in shared memory, relative to the greatest score of each
-row so far; then each thread adds the weighted values to its small square of sums, which are scaled first if the
-greatest score has grown. At the end it divides them by the sums of the weights, as the program says."""
+"""Attention in tiles: a block of threads processes a tile of queries, and loops over tiles of keys. It computes a tile
+of scores like any product, and weights from them in shared memory, relative to the largest score of each row so far.
+Then each thread adds the weighted values to its small square of sums, which it rescales first if the largest score has
+increased. At the end it divides them by the sums of the weights, as the program says."""
 
 from __future__ import annotations
 

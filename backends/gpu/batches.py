@@ -1,5 +1,5 @@
-"""Which steps of a program share a launch: those that touch no bytes that another of them writes, with blocks of the
-same size. Each block of such a launch does the work of one step. A copy in it becomes a kernel."""
+"""Decides which steps of a program share a launch: steps that do not access bytes that another one writes, and whose
+blocks have the same size. Each block of such a launch does the work of one step. A copy in it becomes a kernel."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Company:
 
 
 def company(kernel: Kernel, grid: Grid, target: GpuTarget) -> Company | None:
-    """Returns what a kernel can share a launch with; None if it needs one for itself."""
+    """Returns what a kernel can share a launch with; None if it needs a separate launch."""
     if holds(kernel.body, Update) or grid.owners > 1 or grid.atomic:
         return None
     if grid.tile:

@@ -1,5 +1,6 @@
-"""Products whose operands the device itself copies to shared memory, in boxes: one thread says which, and all of them
-wait until the bytes have arrived. If only one operand can be copied so, the threads copy the other one."""
+"""Products whose operands the device itself copies to shared memory, in boxes (TMA): one thread issues the copies, and
+all threads wait until the bytes have arrived. If only one operand can be copied like this, the threads copy the other
+one."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class GpuBuffer:
 
 
 class GpuClient:
-    """The device number `number` of a platform, which `driver` drives."""
+    """Device `number` of a platform, used through `driver`."""
 
     def __init__(self, driver: AnyDriver, number: int) -> None:
         self.driver = driver
@@ -99,7 +99,7 @@ class GpuClient:
         return flow.compile(module, self, options)
 
     def target(self, options: CompileOptions) -> GpuTarget:
-        """Returns the device's facts, and what the caller allows."""
+        """Returns the device's properties, and what the caller allows."""
         if options.target:
             raise Error(f"the target has {options.target!r}, expected none with a GPU: code is for the device")
         return replace(self.driver.target, deterministic=options.deterministic, tf32=options.tf32)

@@ -1,5 +1,5 @@
-"""What every way to compute a contraction in tiles shares: the place of a block's tile, the indices of loops at an
-iteration, elements of the operands with their prologues and padding, and the kernel's own epilogue for a sum."""
+"""Shared by all methods that compute a contraction in tiles: the position of a block's tile, the loop indices of an
+iteration, elements of the operands with their prologues and padding, and the kernel's epilogue for a sum."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Products of matrices and convolutions in tiles: a block of threads computes a square tile of the result. It reads the
-tile's rows and columns piece by piece into memory that it shares, each element once, with what is computed from it on
-the way in; each thread keeps a small square of sums, with which it runs the kernel's own epilogue."""
+"""Matrix products and convolutions in tiles: a block of threads computes a square tile of the result. It loads the
+tile's rows and columns piece by piece into shared memory, each element once, and applies the prologue to it. Each
+thread accumulates a small square of sums, and then runs the kernel's epilogue on them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""NVIDIA's GPUs, through the driver's own interface: one stream per device, in whose order memory is allocated, arrays
-are copied and kernels run. A sequence of launches and copies that repeats with the same memory becomes a graph, which
-is launched by one call."""
+"""NVIDIA GPUs, through the driver API: one stream per device orders allocations, copies and kernels. A sequence of
+launches and copies that repeats with the same memory becomes a CUDA graph, which is launched by one call."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def count() -> int:
 
 
 class CudaKernel:
-    """A function of a module, with room for the addresses that it is given, and for descriptions of arrays. `granted`:
+    """A function of a module, with space for its arguments and for array descriptors. `granted`:
     the bytes of memory that a launch grants each block."""
 
     def __init__(self, name: str, function: int, granted: int, module: CudaModule, maps: Sequence[TensorMap] = ()):
@@ -60,7 +59,7 @@ class CudaKernel:
         self._pointers: ctypes.Array[ctypes.c_void_p] = (ctypes.c_void_p * 0)()
 
     def given(self, arguments: Sequence[CudaMemory | None]) -> ctypes.Array[ctypes.c_void_p]:
-        """Returns pointers to the arguments. They point to the same memory at every call."""
+        """Returns pointers to the arguments, which point to the same memory in every call."""
         count = len(arguments)
         if len(self._values) != count:
             self._values = (ctypes.c_uint64 * count)()
@@ -74,7 +73,7 @@ class CudaKernel:
 
 
 class CudaModule:
-    """Loaded code, which is unloaded when no kernel of it is left."""
+    """Loaded code, which is unloaded with the last of its kernels."""
 
     def __init__(self, device: Cuda, handle: int):
         self.handle = handle
@@ -82,7 +81,7 @@ class CudaModule:
 
 
 class CudaEvent:
-    """A place in the stream."""
+    """A point in the stream."""
 
     def __init__(self, device: Cuda, handle: int):
         self._device, self._handle = device, handle
@@ -98,7 +97,7 @@ class CudaEvent:
 
 
 class CudaStream:
-    """A queue of work, told while the device's context is the current one."""
+    """A queue of work, which may be used only while the device's context is current."""
 
     def __init__(self, cuda: Library, handle: int, staging: Staging):
         self._cuda, self.handle = cuda, handle
@@ -146,7 +145,7 @@ class CudaGuest(CudaStream):
 
 
 class CudaGraph:
-    """Launches and copies that are told at once."""
+    """Launches and copies that are enqueued with one call."""
 
     def __init__(self, device: Cuda, handle: int):
         self.handle = handle
@@ -154,7 +153,7 @@ class CudaGraph:
 
 
 class Cuda:
-    """A device of NVIDIA's, or of another vendor whose library has the same functions."""
+    """An NVIDIA device, or one of another vendor whose library has the same functions."""
 
     platform: ClassVar[str] = "cuda"
     dlpack_device: ClassVar[int] = dlpack.CUDA
@@ -179,7 +178,7 @@ class Cuda:
             self._opened = opened.pop_all()
 
     def _open(self, opened: ExitStack) -> None:
-        """Creates what work on the device needs; `opened` closes it in the opposite order."""
+        """Creates the resources that work on the device needs; `opened` closes them in reverse order."""
         handles = []
         for _ in range(2):
             handles.append(self._cuda.value("cuStreamCreate", ctypes.c_void_p, NON_BLOCKING))
@@ -200,7 +199,7 @@ class Cuda:
         return library()
 
     def _retain(self, opened: ExitStack) -> None:
-        """Takes part in the device's context, until `opened` is closed."""
+        """Retains the device's context until `opened` is closed."""
         self._context = self._cuda.value("cuDevicePrimaryCtxRetain", ctypes.c_void_p, self._device)
         opened.callback(self._cuda.cuDevicePrimaryCtxRelease_v2, self._device)
 
@@ -234,7 +233,7 @@ class Cuda:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Makes the device's context the current one of this thread: other libraries have theirs."""
+        """Makes the device's context current in this thread: other libraries have their own contexts."""
         with told("entering the device's context"):
             self._cuda.cuCtxPushCurrent_v2(self._context)
         try:
@@ -264,7 +263,7 @@ class Cuda:
                 rest.callback(self._return, handle)
 
     def close(self) -> None:
-        """Waits for the device and gives back all of it. Nothing that came from it may be used afterwards."""
+        """Waits for the device and releases all its resources. Nothing that came from it may be used afterwards."""
         with told("closing the device"):
             self._opened.close()
 
@@ -376,7 +375,7 @@ class Cuda:
                 self._follow(self._stream.handle, stream)
 
     def _follow(self, follower: int, leader: int) -> None:
-        """Lets a stream wait for all that another one has been told so far."""
+        """Makes a stream wait for all work that was enqueued on another one so far."""
         with self._linking, told("ordering two streams"):
             self._cuda.cuEventRecord(self._link, leader)
             self._cuda.cuStreamWaitEvent(follower, self._link, 0)
@@ -402,8 +401,8 @@ class Cuda:
             self._cuda.cuGraphLaunch(graph.handle, stream.handle)
 
     def _graph(self, tell: Tell) -> CudaGraph:
-        """Returns what is told, as a graph. It is told to a stream of its own, so that threads which tell the device
-        something else at this time take no part."""
+        """Returns the enqueued work as a graph. It is captured on a separate stream, so that work which other threads
+        enqueue at the same time is not part of it."""
         with self._capturing, self.current(), told("recording a graph"):
             stream = self._captured.handle
             self._cuda.cuStreamBeginCapture_v2(stream, _RELAXED)

@@ -1,6 +1,6 @@
-"""NVIDIA's driver API, by ctypes: the library that comes with the driver is all that a machine needs. Every function is
-declared once, and its failures are errors. A library of another vendor that has the same functions is called by the
-same names."""
+"""NVIDIA's driver API, through ctypes: a machine needs only the library that comes with the driver. Every function is
+declared once, and its failures raise errors. Another vendor's library with the same functions is called by the same
+names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Descriptions of arrays that NVIDIA's driver writes for kernels, which copy boxes of these by the device itself. They
-contain addresses; so they are written again when an array is somewhere else."""
+"""Array descriptors (tensor maps), which NVIDIA's driver encodes for kernels that use TMA. They contain addresses, and
+are therefore encoded again when an array has moved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLAIN, _PERMUTED, _BY_256, _ZEROS = 0, 3, 3, 0
 
 
 class CudaMaps:
-    """The descriptions that one kernel is given. They stay where they are."""
+    """The array descriptors of one kernel, at fixed addresses."""
 
     def __init__(self, maps: Sequence[TensorMap]):
         self._maps = maps
@@ -30,7 +30,7 @@ class CudaMaps:
         self._written: list[int | None] = [None] * len(maps)
 
     def write(self, addresses: Sequence[int]) -> None:
-        """Writes what has changed, for the addresses of a launch's arguments."""
+        """Encodes the descriptors whose arrays have moved, for the addresses of a launch's arguments."""
         for number, one in enumerate(self._maps):
             address = addresses[one.argument] + one.offset
             if self._written[number] != address:

@@ -1,5 +1,5 @@
-"""Memory for an NVIDIA GPU: a pool on the device, whose blocks are handed out and taken back in the order of a stream;
-and pinned memory of the host, through which arrays are copied."""
+"""Memory for an NVIDIA GPU: a pool of device memory, which is allocated and freed in the order of a stream; and pinned
+host memory, through which arrays are copied."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PoolStatistics:
 
 
 class Pool:
-    """A device's memory, for one stream. A block that nothing refers to any more returns to the pool when the device is
+    """A device's memory, for one stream. A block without references returns to the pool when the device is
     done with all that the stream was told before; the pool keeps it for later blocks. `owns` says how a
     block is given back."""
 
@@ -73,7 +73,7 @@ class Pool:
         self.handle = self._cuda.value("cuMemPoolCreate", ctypes.c_void_p, ctypes.byref(properties))
 
     def keep(self) -> None:
-        """Keeps all memory that is given back, also when the device has nothing to do."""
+        """Keeps all memory that is released, even when the device is idle."""
         keep_all = ctypes.c_uint64((1 << 64) - 1)
         self._cuda.cuMemPoolSetAttribute(self.handle, _RELEASE_THRESHOLD, ctypes.byref(keep_all))
 
@@ -94,7 +94,7 @@ class Pool:
         return self._cuda.value("cuMemAllocFromPoolAsync", ctypes.c_uint64, *operands)
 
     def _block_of_the_rest(self, nbytes: int) -> int:
-        """Allocates after the device has what it is done with: blocks that the pool keeps may be too small for others,
+        """Allocates after returning unused blocks to the device: blocks that the pool keeps may be too small,
         or still in use by earlier work."""
         self._cuda.cuStreamSynchronize(self._stream)
         self._cuda.cuMemPoolTrimTo(self.handle, 0)
@@ -116,7 +116,7 @@ class Pool:
         return value.value
 
     def _rest(self) -> str:
-        """Says what memory there is."""
+        """Says how much memory there is."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self._cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
         pool = self.statistics()

@@ -1,5 +1,6 @@
-"""The words that a GPU's code needs beyond those of `backends/llvm`: what a kernel is, which thread of which block runs
-it. Every kind of device has a dialect, a small class that says these words in LLVM's intrinsics for it."""
+"""The interface of a GPU's dialect: what GPU code needs in addition to `backends/llvm`, such as the signature of a
+kernel, and the indices of threads and blocks. Every kind of device has a small class that implements it with LLVM's
+intrinsics for that device."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Arrays of other libraries in the memory of a GPU, by address: DLPack is a structure in C, which an array
-hands out in a capsule, with a function that gives the array back. Nothing is copied. The other library orders its work
-before ours, since it is told our stream; work of ours is waited for before an array is given back, and before ours are
-handed out."""
+"""Shares arrays in GPU memory with other libraries through DLPack, without a copy. DLPack is a C structure, which an
+array exports in a capsule, with a function that releases the array. The other library gets our stream, and orders its
+work before ours. We wait for our own work before an array is released, and before one of our arrays is exported."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from trivium.backends.gpu.cuda_memory import CudaMemory
 from trivium.ir.errors import ExecutionError
 
 CUDA, ROCM = 2, 10
-"""The numbers of kinds of devices: NVIDIA's and AMD's."""
+"""The numbers of kinds of devices: NVIDIA and AMD."""
 
 Place = tuple[int, int]
 """A device: its kind and its number."""
@@ -67,7 +66,7 @@ _pointer_of_dying = _python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_vo
 
 @dataclass(frozen=True)
 class Borrowed:
-    """An array of another library: its memory, which is given back when nothing refers to it, and what it holds."""
+    """An array of another library: its memory, which is released with the last reference, and its type and shape."""
 
     memory: CudaMemory
     dtype: np.dtype
@@ -120,10 +119,10 @@ def _is_dense(tensor: _Tensor, shape: tuple[int, ...]) -> bool:
     return True
 
 
-# Arrays of ours
+# Our own arrays
 
 _lent: dict[int, object] = {}
-"""What must stay as long as somebody has an array of ours, by the address of its structure."""
+"""What must be kept alive while another library uses one of our arrays, by the address of its structure."""
 
 
 @_Give
@@ -133,17 +132,17 @@ def _taken_back(address: int) -> None:
 
 @_Give
 def _dropped(capsule: int) -> None:
-    """Takes back an array that nobody has taken out of its capsule."""
+    """Releases an array that nobody has taken out of its capsule."""
     if _is_valid(capsule, NAME):
         _lent.pop(_pointer_of_dying(capsule, NAME), None)
 
 
 def lend(memory: CudaMemory, dtype: np.dtype, shape: tuple[int, ...], place: Place) -> object:
-    """Returns the capsule of an array of ours, on which no work is left."""
+    """Returns the capsule of one of our arrays, on which no work is pending."""
     extents = (ctypes.c_int64 * max(1, len(shape)))(*shape)
     code = _BFLOAT if dtype == ml_dtypes.bfloat16 else _CODES.get(dtype.kind)
     if code is None:
-        raise ExecutionError(f"an array of {dtype} cannot be handed to another library, which has no such type")
+        raise ExecutionError(f"an array of {dtype} cannot be shared with another library: DLPack has no such type")
     tensor = _Tensor(memory.address, *place, len(shape), code, 8 * dtype.itemsize, 1, extents, None, 0)
     managed = _Managed(tensor, None, _taken_back)
     address = ctypes.addressof(managed)

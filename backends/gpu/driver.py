@@ -1,4 +1,4 @@
-"""The words that running a program on a GPU needs: memory, kernels, launches, copies. Every driver has its own file."""
+"""The interface of a GPU driver: memory, kernels, launches, copies. Each driver is implemented in a separate file."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class Queue(Protocol[T, F]):
 
 
 class Repeating(Queue[T, F], Protocol[T, F]):
-    """A queue that may be quicker when it is told the same again."""
+    """A queue that may be faster when the same work is enqueued again."""
 
     def repeat(self, kept: Recordings, memories: Sequence[T], tell: Callable[[Queue[T, F]], None]) -> None:
-        """Tells the device what `tell` tells a queue: launches and copies that depend on nothing but `memories`. `kept`
+        """Enqueues what `tell` enqueues: launches and copies that depend on nothing but `memories`. `kept`
         is what the queue keeps from one time to the next."""
         ...
 
@@ -98,8 +98,8 @@ class Driver(Repeating[M, K], Protocol[M, K]):
     def load(
         self, binary: bytes, granted: Mapping[str, int], maps: Mapping[str, Sequence[TensorMap]]
     ) -> Mapping[str, K]:
-        """Returns the kernels of a binary that have these names, each with the bytes that its launches grant a block
-        beside its own memory, and with what it is told of arrays."""
+        """Returns the kernels of a binary that have these names, each with the bytes of dynamic shared memory of its
+        launches, and with the array descriptors that it takes."""
         ...
 
     def borrowed(self, array: object) -> tuple[M, np.dtype, tuple[int, ...]] | None:
@@ -108,8 +108,8 @@ class Driver(Repeating[M, K], Protocol[M, K]):
         ...
 
     def guest(self, stream: int, after_ours: bool) -> AbstractContextManager[Guest[M, K]]:
-        """Returns a queue of another library, by its handle, for as long as the context lasts. It begins after what
-        this driver was told before, if that is asked for; what this driver is told later waits for it."""
+        """Returns a queue of another library, by its handle, for as long as the context lasts. On request, it starts
+        after all work that this driver has enqueued before; work that this driver enqueues later waits for it."""
         ...
 
     def event(self) -> Event:
@@ -122,7 +122,7 @@ class Driver(Repeating[M, K], Protocol[M, K]):
         ...
 
     def address(self, memory: M) -> int:
-        """Returns where memory is on the device, for other libraries."""
+        """Returns the address of memory on the device, for other libraries."""
         ...
 
     def at_address(self, address: int, nbytes: int) -> M:

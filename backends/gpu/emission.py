@@ -1,5 +1,5 @@
-"""The module of a program under construction: a function for each kernel that has a launch of its own, and for each
-batch of kernels that share one. What was emitted for equal kernels, and for batches of them, is used again."""
+"""Builds the module of a program: a function for each kernel that is launched alone, and for each batch of kernels that
+share a launch. Equal kernels, and equal batches, share one function."""
 
 from __future__ import annotations
 

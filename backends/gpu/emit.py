@@ -1,5 +1,5 @@
-"""Compiles kernels to functions of a GPU: the walk that all devices share, in which the parallel loop of a kernel is
-spread over threads."""
+"""Compiles kernels to GPU functions: the emitter that all devices share, with the parallel loop of a kernel distributed
+over threads."""
 
 from __future__ import annotations
 

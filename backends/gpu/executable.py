@@ -1,5 +1,5 @@
-"""A loaded artifact, ready to run on a GPU: its plan is carried out step by step, in the order in which the driver is
-told. Only loops and branches wait for the device, for the one number that decides, and calls of the host."""
+"""A loaded artifact, ready to run on a GPU: the steps of its plan are enqueued on the driver in order. Only loops and
+branches, which read the number that decides, and host calls wait for the device."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class GpuExecutable:
         return results
 
     def _argument(self, position: int, argument: object) -> Memory:
-        """Returns an argument's memory on the device: its own, if that is where it is."""
+        """Returns an argument's memory on the device: the argument's own memory if it is there already."""
         slot, found = self.inputs[position], self._driver.borrowed(argument)
         if found is None:
             return self.uploaded(read_argument(argument, slot.type, f"argument {position} of {self.name}"))
@@ -91,7 +91,7 @@ class GpuExecutable:
         return memory
 
     def run(self, arguments: Sequence[Memory]) -> list[Memory]:
-        """Runs on memory of the device and returns that of the results, which the device may still have to write."""
+        """Runs on device memory and returns that of the results, which the device may still have to write."""
         results = [self._driver.allocate(slot.nbytes) for slot in self.outputs]
         self.run_on(arguments, results)
         return results
@@ -103,7 +103,7 @@ class GpuExecutable:
             self._tell(self._driver, arguments, results)
 
     def execute_in(self, stream: int, pointers: Sequence[int]) -> None:
-        """Runs in the order of another library's stream, and returns before that is done: on the addresses of
+        """Runs on another library's stream, and returns before the work is done: on the addresses of
         arguments, then of results, in the device's memory. Nothing is checked."""
         slots = (*self.inputs, *self.outputs)
         with self._lock:
@@ -115,7 +115,7 @@ class GpuExecutable:
                 self._tell(queue, memories[: len(self.inputs)], memories[len(self.inputs) :])
 
     def _tell(self, queue: Repeating[Any, Any], arguments: Sequence[Memory], results: Sequence[Memory]) -> None:
-        """Tells a queue all steps of a run."""
+        """Enqueues all steps of a run."""
         memories = self._memories(arguments, results)
 
         def tell(told: Queue[Any, Any]) -> None:
@@ -190,7 +190,7 @@ def run_together(executables: Sequence[GpuExecutable], arguments: Memories, resu
 
 
 class _Run:
-    """One run: the memory of each value, and the queue that is told."""
+    """One run: the memory of each value, and the queue on which it runs."""
 
     def __init__(self, executable: GpuExecutable, memories: Sequence[Memory], queue: Queue[Any, Any]):
         self._executable = executable

@@ -1,6 +1,5 @@
-"""AMD's GPUs, through HIP. It is used as NVIDIA's driver is, but for the description of a device, and for the way in
-which a thread says which device it means. No GPU of AMD's was at hand: it is tested on a library that stands for
-HIP."""
+"""AMD GPUs, through HIP. It is used like NVIDIA's driver, except for the description of a device, and for how a thread
+selects its device. It has never run on an AMD GPU: the tests use a fake driver."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _UNITS, _POOLS, _MEMORY_CLOCK, _BUS = 63, 88, 60, 59
 
 
 class Properties(ctypes.Structure):
-    """hipDeviceProp_tR0600, of which nothing else tells the architecture."""
+    """hipDeviceProp_tR0600, which is the only source of the architecture's name."""
 
     _fields_ = (("others", ctypes.c_char * 1160), ("architecture", ctypes.c_char * 256), ("last", ctypes.c_char * 56))
 
@@ -30,7 +29,7 @@ def count() -> int:
 
 
 class Hip(Cuda):
-    """A device of AMD's."""
+    """An AMD device."""
 
     platform: ClassVar[str] = "hip"
     dlpack_device: ClassVar[int] = dlpack.ROCM
@@ -41,7 +40,7 @@ class Hip(Cuda):
         return hip_library.library()
 
     def _retain(self, opened: ExitStack) -> None:
-        """There is no context but the thread's current device; events are used with any."""
+        """HIP has no contexts, only a current device for each thread; events can be used with any device."""
 
     def _describe(self) -> None:
         properties = Properties()
@@ -58,7 +57,7 @@ class Hip(Cuda):
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Makes the device the current one of this thread: other libraries have theirs."""
+        """Makes the device current in this thread: other libraries may have selected another one."""
         with told("choosing the device"):
             before = self._cuda.value("hipGetDevice", ctypes.c_int)
             self._cuda.hipSetDevice(self._device)

@@ -1,5 +1,5 @@
-"""AMD's HIP, by ctypes. It has the functions of NVIDIA's driver API, with the same operands and the same codes of
-results, under names of its own. In the place of contexts, each thread has a current device."""
+"""AMD's HIP, through ctypes. It has the functions of NVIDIA's driver API under other names, with the same operands and
+result codes. Instead of contexts, each thread has a current device."""
 
 from __future__ import annotations
 

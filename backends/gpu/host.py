@@ -1,4 +1,4 @@
-"""Functions of the host that programs of a GPU call, on copies of their arguments."""
+"""Host functions that GPU programs call, on copies of their arguments."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""LLVM's linker, which makes a code object from the object file that LLVM assembles for a GPU of AMD's: their driver
-loads nothing else. It is part of ROCm, and of LLVM."""
+"""LLVM's linker, which turns the object file that LLVM assembles for an AMD GPU into a code object: AMD's driver loads
+nothing else. The linker is part of ROCm, and of LLVM."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def linked(code: bytes) -> bytes:
     program = installed()
     if program is None:
         raise CompileError(
-            f"there is no linker for code of AMD's GPUs: no ld.lld, lld, or ld.lld-{OLDEST} to ld.lld-{NEWEST} of LLVM "
+            f"there is no linker for code of AMD GPUs: no ld.lld, lld, or ld.lld-{OLDEST} to ld.lld-{NEWEST} of LLVM "
             f"{OLDEST} or newer is on the path or in {folder()}, expected one: it is part of ROCm, and of LLVM"
         )
     with tempfile.TemporaryDirectory(prefix="trivium-") as made:

@@ -221,7 +221,7 @@ def emitted_for(major: int, minor: int) -> str:
 
 
 def target(architecture: str) -> GpuTarget:
-    """Returns a GPU of NVIDIA's, of one of `FEATURES`."""
+    """Returns an NVIDIA GPU with one of the architectures in `FEATURES`."""
     if architecture not in FEATURES:
         raise Error(f"unknown architecture {architecture!r}, expected one of {', '.join(FEATURES)}")
     return GpuTarget(

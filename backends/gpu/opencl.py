@@ -1,4 +1,4 @@
-"""OpenCL devices, through pyopencl: GPUs whose drivers take SPIR-V, and processors, on which the tests run."""
+"""OpenCL devices, through pyopencl: GPUs whose drivers accept SPIR-V, and CPUs, on which the tests run."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class OpenClEvent:
 
 
 class OpenCl:
-    """A device of OpenCL."""
+    """An OpenCL device."""
 
     platform: ClassVar[str] = "opencl"
 
@@ -184,7 +184,7 @@ class OpenCl:
                 library().enqueue_copy(self._queue, target.buffer, source.buffer, byte_count=nbytes)
 
     def borrowed(self, array: object) -> None:
-        """Arrays of other libraries have no buffers of OpenCL."""
+        """Arrays of other libraries are not OpenCL buffers."""
 
     def repeat(
         self, kept: Recordings, memories: Sequence[OpenClMemory], tell: Callable[[Queue[OpenClMemory, Any]], None]
@@ -206,7 +206,7 @@ class OpenCl:
         return {}
 
     def address(self, memory: OpenClMemory) -> NoReturn:
-        raise ExecutionError("the address of memory of OpenCL was asked for, which has none")
+        raise ExecutionError("OpenCL memory has no address, expected a CUDA or HIP device")
 
     def at_address(self, address: int, nbytes: int) -> NoReturn:
         raise ExecutionError("memory of another library was given to OpenCL, expected that only with CUDA or HIP")
@@ -226,7 +226,7 @@ def _available() -> str:
 
 @contextmanager
 def _told(what: str) -> Iterator[None]:
-    """Raises the driver's errors as errors that say what it was asked for."""
+    """Raises the driver's errors, with the operation that failed."""
     cl = library()
     try:
         yield

@@ -1,5 +1,5 @@
-"""What the host does to run a program on a GPU, as data: launches of the device's kernels, copies, loops and branches.
-The machine code of an artifact is a plan and the device's own binary behind it."""
+"""The steps of the host that run a program on a GPU, as data: kernel launches, copies, loops and branches. The machine
+code of an artifact is such a plan, followed by the device's binary."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class TensorMap:
 @dataclass(frozen=True)
 class Launch:
     """Runs a kernel in `blocks` blocks of `threads` threads on the values of these numbers, and grants each block
-    `memory` bytes beside those that the kernel has itself. `origin` tells where in the user's program it comes from.
-    `maps`: what the kernel is told of arrays, after the values, the workspace and the counters."""
+    `memory` bytes of dynamic shared memory. `origin` says where in the user's program it comes from.
+    `maps`: the array descriptors that the kernel takes after the values, the workspace and the counters."""
 
     kernel: str
     blocks: int

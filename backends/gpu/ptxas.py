@@ -1,5 +1,5 @@
-"""NVIDIA's assembler, where CUDA's toolkit is installed: what it has assembled is kept on disk, so that the driver does
-not have to compile it in every process."""
+"""NVIDIA's assembler, if the CUDA toolkit is installed: its output is cached on disk, so that the driver does not have
+to compile PTX in every process."""
 
 from __future__ import annotations
 

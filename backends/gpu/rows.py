@@ -1,5 +1,5 @@
-"""When a block of threads computes one iteration of a kernel's parallel loop together: reductions and loops over rows.
-The loops inside are spread over the threads of the block; everything between them, all threads compute alike."""
+"""Decides when a block of threads computes one iteration of a kernel's parallel loop together: for reductions and loops
+over rows. The inner loops are distributed over the threads of the block; all threads compute everything in between."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""A GPU's choice of schedules: which dimensions of a kernel's parallel loop are spread over the threads of a grid of
-blocks, or over its blocks, whose threads then share the loops inside (`rows.py`). All other loops run inside a
-thread."""
+"""Chooses schedules for a GPU: which dimensions of a kernel's parallel loop are distributed over the threads of a grid,
+or over its blocks, whose threads then share the inner loops (`rows.py`). All other loops run inside a thread."""
 
 from __future__ import annotations
 

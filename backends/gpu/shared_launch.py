@@ -1,5 +1,5 @@
-"""Emits the launches that several kernels share: a function for each kernel that does the work of one block, and one
-kernel whose blocks call them, each its own."""
+"""Emits launches that several kernels share: for each kernel, a function that does the work of one block, and one
+kernel in which each block calls the function of the kernel that it belongs to."""
 
 from __future__ import annotations
 

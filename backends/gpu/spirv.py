@@ -1,4 +1,4 @@
-"""SPIR-V, which the OpenCL drivers of several vendors take: kernels call OpenCL's built-in functions under their
+"""SPIR-V, which the OpenCL drivers of several vendors accept: kernels call OpenCL's built-in functions under their
 mangled names."""
 
 from __future__ import annotations

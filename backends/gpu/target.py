@@ -1,4 +1,4 @@
-"""A GPU as a target: the facts that the compiler and the walk base their decisions on."""
+"""A GPU as a target: the facts on which the compiler and the emitter base their decisions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the threads of a block do together: they meet at barriers, and fold their values to one, by exchanging words
-among a few threads, where the device can, and through memory of the block."""
+"""Operations of all threads of a block: barriers, and reductions of their values, by shuffles between threads if the
+device has them, and through shared memory."""
 
 from __future__ import annotations
 

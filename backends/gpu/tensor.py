@@ -1,9 +1,9 @@
-"""Products and convolutions by a device's matrix instructions. A block of threads copies pieces of its rows and columns
-to shared memory while it multiplies earlier ones: `STAGES` pieces are there or on the way. Lines of a piece are 64
-bytes of an operand's depth, or, for operands of 16 bits whose memory runs along their own dimension and for others on
-demand, one element of depth; 16 bytes at a time, they are permuted so that threads that read a column of them never
-wait for one bank. At the end the sums go through shared memory, so that neighbouring threads run the epilogue for
-neighbouring results."""
+"""Products and convolutions with a device's matrix instructions. A block of threads copies pieces of its rows and
+columns to shared memory while it multiplies earlier ones, in a pipeline of `STAGES` pieces. A line of a piece is 64
+bytes along an operand's depth. For 16-bit operands that are contiguous along their own dimension, and for others on
+demand, it is one element of depth instead. Lines are permuted in units of 16 bytes (swizzled), so that threads that
+read a column have no bank conflicts. At the end, the sums go through shared memory, so that neighbouring threads run
+the epilogue for neighbouring results."""
 
 from __future__ import annotations
 

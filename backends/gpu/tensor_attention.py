@@ -1,12 +1,13 @@
-"""Attention of bf16 and f16, and of f32 that may be rounded to tf32, by matrix instructions. Each warp of a block has
-16 queries, whose scores, weights and sums of weighted values stay in the registers of its threads. Keys and values go
-through shared memory, in tiles: while scores are computed, values are on the way, and the other way round. A warp's
-scores are in the places that the second product wants of its factor, once neighbours are joined to words. Words of tf32
-are single elements: there, the second product counts the 8 keys of an instruction in another order, in both factors.
+"""Attention in bf16 and f16, and in f32 that may be rounded to tf32, with matrix instructions. Each warp of a block
+processes 16 queries, whose scores, weights and sums of weighted values stay in the registers of its threads. Keys and
+values go through shared memory, in tiles: values are copied while scores are computed, and vice versa. After neighbours
+are packed into words, a warp's scores are already in the registers where the second product expects its factor. A word
+of tf32 is a single element; there, the second product takes the 8 keys of an instruction in a different order, in both
+factors.
 
-Weights are f32, and so are their products with the values in the program. A weight is therefore a sum of numbers of the
-values' type (`TERMS`), each of which is multiplied: with two of them, the error is 2^-17 of it or less. One of tf32 is
-rounded, as any factor."""
+Weights are f32, and so are their products with the values in the program. Therefore a weight is represented as a sum of
+numbers of the values' type (`TERMS`), each of which is multiplied: with two of them, the relative error is at most
+2^-17. With tf32, it is rounded like any factor."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Operands of products that the device itself can copy to shared memory, box by box, which NVIDIA calls TMA: their
-elements are at regular distances along few dimensions, and each distance is a multiple of the one before. What is
-beyond the end of a dimension is zero in a box."""
+"""Finds the operands of products that the device itself can copy to shared memory, box by box (NVIDIA's TMA): they have
+few dimensions with constant strides, and each stride is a multiple of the previous one. Elements beyond the end of a
+dimension are zero in a box."""
 
 from __future__ import annotations
 

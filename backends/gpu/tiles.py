@@ -1,5 +1,5 @@
-"""When a contraction is computed in tiles, one for each block of threads, and of which size: larger tiles read less
-memory, but there must be enough of them to keep a device busy."""
+"""Decides when a contraction is computed in tiles, one for each block of threads, and of which size: larger tiles read
+less memory, but there must be enough of them to keep the device busy."""
 
 from __future__ import annotations
 

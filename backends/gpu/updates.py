@@ -1,7 +1,7 @@
-"""How threads share loops whose iterations update elements of a buffer in place, such as those of a scatter. Iterations
-that never meet at an element are spread over the grid. Of all others, either each update is an atomic operation, where
-its order does not matter; or each of several threads, the owners, runs all of them in order and does the updates of its
-own elements: so every element gets its updates in order, whatever they are."""
+"""Decides how threads share loops whose iterations update elements of a buffer in place, such as a scatter. Iterations
+that never update the same element are distributed over the grid. For all others, each update is an atomic operation if
+the order does not matter. Otherwise each of several threads, the owners, runs all iterations in order, and does the
+updates of the elements that it owns, so that every element is updated in order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Products and convolutions by the matrix instructions of Hopper, which four warps share: both operands are in shared
-memory, in squares of 8 lines of 128 bytes, and the sums in registers. A block's threads copy pieces as they do for
-other matrix instructions, and then let the tensor cores see them: these read memory on a way of their own (the
-asynchronous proxy). While they multiply two pieces, the threads begin to copy others."""
+"""Products and convolutions with Hopper's matrix instructions (`wgmma`), each of which four warps execute together:
+both operands are in shared memory, in squares of 8 lines of 128 bytes, and the sums in registers. A block's threads
+copy pieces as for other matrix instructions, and then make them visible to the tensor cores with a fence, because these
+access memory through the asynchronous proxy. While they multiply two pieces, the threads start to copy others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The walk from a kernel to code, for any device. It emits a kernel's blocks in order; if a schedule says that a loop
+"""Emits a kernel's code, for any device. It walks the kernel's blocks in order; if a schedule says that a loop
 dimension runs in lanes, the same walk emits vectors: values that do not depend on that index stay scalars, addresses
 distinguish contiguous from irregular access, and conditions become masks. A device that spreads loops over more than
 lanes overrides `loop`."""

@@ -1,4 +1,4 @@
-"""The client of a plugin: its devices, buffers and compilations, in the words of `trivium.backends.pjrt`."""
+"""The client of a plugin: its devices, buffers and compilations, with the interface of `trivium.backends.pjrt`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PluginClient:
         """Compiles a module for the plugin's first device."""
         if options != CompileOptions():
             raise CompileError(
-                f"{self.plugin.name} takes no options threads, fast_math and autotune, expected the defaults"
+                f"{self.plugin.name} does not support options (threads, fast_math, autotune), expected the defaults"
             )
         module.verify()
         signature = module.main

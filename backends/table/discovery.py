@@ -1,4 +1,4 @@
-"""Which PJRT plugins there are: ours; those that `PJRT_NAMES_AND_LIBRARY_PATHS` names, as for JAX; and those that
+"""Finds the PJRT plugins: ours; those that `PJRT_NAMES_AND_LIBRARY_PATHS` names, as for JAX; and those that
 installed packages declare, for Trivium in the entry points `trivium_plugins`, or for JAX in `jax_plugins`."""
 
 from __future__ import annotations

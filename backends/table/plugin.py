@@ -51,11 +51,11 @@ class Plugin:
         try:
             get = library.GetPjrtApi
         except AttributeError:
-            raise Error(f"{path} is no PJRT plugin: it has no function GetPjrtApi") from None
+            raise Error(f"{path} is not a PJRT plugin: it has no function GetPjrtApi") from None
         get.restype = ctypes.c_void_p
         address = get()
         if not address:
-            raise Error(f"{path} is no PJRT plugin: GetPjrtApi returns no table")
+            raise Error(f"{path} is not a PJRT plugin: GetPjrtApi returns no table")
         return cls(address, name)
 
     @functools.cached_property

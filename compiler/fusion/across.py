@@ -1,6 +1,6 @@
 """Transposes before reductions of rows. As a part of such a kernel, a transpose costs nothing if its array is read
-along memory. But if the rows run across it, while they run along other arrays, each element is loaded by itself, from
-another cache line than its neighbour; a kernel of its own turns squares of elements in registers."""
+along memory. But if the rows run across it, while they run along other arrays, each element is loaded individually,
+from a different cache line than its neighbour; a separate kernel transposes squares of elements in registers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How a convolution is computed that has its features last, while its image, result or kernel has them elsewhere in
 memory. Transposes may be part of the convolution's kernel, which then has neighbouring positions in its lanes and
-packs every window, or gathers the elements of weights; or they become kernels of their own, which turn squares of
+packs every window, or gathers the elements of weights; or they become separate kernels, which transpose squares of
 elements in registers."""
 
 from __future__ import annotations

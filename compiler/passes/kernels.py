@@ -1,6 +1,6 @@
 """Layouts of convolutions' kernels: a kernel that is only known at run time, as in training, is transposed, so that its
-output features come last. A transpose moves squares of elements; a convolution that reads such a kernel as it lies
-gathers every element by itself."""
+output features come last. A transpose moves squares of elements; a convolution that reads such a kernel in its original
+order gathers every element individually."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Recognition of ops that are written out: portable artifacts have no CHLO, so JAX hands `chlo.erfc` over as the 60 ops
-that StableHLO's own pass makes of it. They become that op again, which backends compute in less time and with a smaller
-error. Nothing but this very expansion is recognized, with all of its coefficients."""
+"""Recognizes ops that are written out: portable artifacts have no CHLO, so JAX passes `chlo.erfc` as the 60 ops into
+which StableHLO's own pass expands it. They become that op again, which backends compute faster and with a smaller
+error. Only this exact expansion is recognized, with all of its coefficients."""
 
 from __future__ import annotations
 

@@ -86,16 +86,16 @@ def rewrite_to_fixpoint(module: Module, patterns: PatternSet, limit: int = 32) -
 
 def replace(op: Operation, values: tuple[Value, ...], rule: Pattern | None = None) -> list[Operation]:
     """Replaces the op's results by `values` and erases the op. Returns the ops that were inserted. `rule` is the
-    pattern that asks for it."""
+    pattern that requested it."""
     for old, new in zip(op.results, values, strict=True):
         assert old.type is new.type, f"{op.NAME} of type {old.type} is replaced by a value of type {new.type}"
-    told = watcher()
-    users = list(users_of(op.results)) if told is not None else []
+    observer = watcher()
+    users = list(users_of(op.results)) if observer is not None else []
     rewriter = Rewriter(op)
     inserted = _insert_new(values, rewriter)
     rewriter.replace(*values)
-    if told is not None:
-        told.rewrote(rule, op, inserted, users)
+    if observer is not None:
+        observer.rewrote(rule, op, inserted, users)
     return inserted
 
 

@@ -1,5 +1,5 @@
-"""A watcher is told of every pass and of every rewrite while it watches: the page and `trivium diff` step through them.
-Passes and patterns do not know of it."""
+"""A watcher observes every pass and every rewrite: the page and `trivium diff` step through them. Passes and patterns
+do not depend on it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from trivium.ir.func import Module
 
 
 class Watcher(Protocol):
-    """What is told."""
+    """The events that a watcher receives."""
 
     def began(self, module: Module) -> None:
         """A pipeline starts; it changes this module in place."""
         ...
 
     def passed(self, name: str, module: Module) -> None:
-        """A pass ran, and changed something; of a repetition, each of its passes in each round."""
+        """A pass ran, and changed something. In a repetition, this is called for each of its passes in each round."""
         ...
 
     def rewrote(self, rule: object, op: Operation, inserted: Sequence[Operation], users: Iterable[Operation]) -> None:
@@ -33,13 +33,13 @@ _WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 
 def watcher() -> Watcher | None:
-    """Returns who watches, if anyone does."""
+    """Returns the current watcher, if there is one."""
     return _WATCHER.get()
 
 
 @contextmanager
 def watched_by(one: Watcher | None) -> Iterator[None]:
-    """Tells a watcher of what happens inside."""
+    """Reports what happens inside to a watcher."""
     token = _WATCHER.set(one)
     try:
         yield

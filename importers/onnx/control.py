@@ -50,7 +50,9 @@ def loop(
         results, made = results[: len(carried)], results[len(carried) :]
         for index, (result, kind) in enumerate(zip(results, types[2:], strict=False)):
             if result.type is not kind:
-                emit.unsupported("body", f"{result.type} for value {index}, which was {kind}", "shapes that stay")
+                emit.unsupported(
+                    "body", f"{result.type} for value {index}, which was {kind}", "shapes that do not change"
+                )
         written = [_written(emit, rows, row, turn) for rows, row in zip(full, made, strict=True)]
         return [emit.plus(turn, emit.scalar(1, I64)), emit.reshape(again, ()), *results, *written]
 
@@ -83,7 +85,7 @@ def _collected(
 ) -> list[Value]:
     """Returns room for the rows that a loop collects."""
     if limit is None:
-        ctx.unsupported("M", "no number of turns", "one, for outputs that grow by a row each turn")
+        ctx.unsupported("M", "no trip count", "one, for outputs that grow by a row in each iteration")
     known = evaluate_known(limit)
     turns: Extent = max(int(known), 0) if known is not None else larger(ctx, Size(ctx, limit), 0)
     types = _row_types(ctx, body, state)[-count:]

@@ -72,7 +72,7 @@ def quantized_softmax(
     """QLinearSoftmax(X, X_scale, x_zero_point, y_scale, y_zero_point, axis, opset)"""
     axis = axis_of(axis, x.type.rank)
     if opset < 13 and axis != x.type.rank - 1:
-        ctx.unsupported("axis", axis, "the last dimension, by an operator set before 13")
+        ctx.unsupported("axis", axis, "the last dimension in operator sets before 13")
     return _between(ctx, x, (x_scale, x_zero), (scale, zero), lambda numbers: softmax(ctx, numbers, axis))
 
 

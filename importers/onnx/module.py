@@ -28,7 +28,7 @@ def import_module(
     """Returns the module of an ONNX model: a path, or a `ModelProto`.
 
     Initializers are constants: views of the model's bytes, or of files in its folder, which is `folder` for a
-    `ModelProto`. Sizes that the model leaves open are so in the module;
+    `ModelProto`. Dynamic sizes of the model stay dynamic in the module;
     `shapes` maps inputs to shapes that fix them. Raises `Error` if the model is not valid, `UnsupportedOpError` with
     every operator that has no rule."""
     model, place = read_model(model, folder)
@@ -86,14 +86,12 @@ def _input_type(info: onnx.ValueInfoProto, shapes: Mapping[str, Sequence[int | N
 
 
 def _given(name: str, shape: object) -> tuple[int | None, ...]:
-    """Returns a shape that the caller gives; `None` is a size that stays open."""
+    """Returns a shape that the caller gives; `None` is a size that stays dynamic."""
     if not isinstance(shape, Sequence) or isinstance(shape, str):
         raise Error(f"shapes gives input {name} {shape!r}, expected a sequence of numbers")
     for extent in shape:
         if extent is not None and (not isinstance(extent, SupportsIndex) or isinstance(extent, bool)):
-            raise Error(
-                f"shapes gives input {name} {tuple(shape)}, expected numbers, or None for a size that stays open"
-            )
+            raise Error(f"shapes gives input {name} {tuple(shape)}, expected numbers, or None for a dynamic size")
     return tuple(None if extent is None else operator.index(extent) for extent in shape)
 
 

@@ -127,7 +127,7 @@ def squeeze(ctx: Context, x: Value, axes: Value | None = None) -> Value:
     """Squeeze(data, axes)"""
     if axes is None:
         if not x.type.is_static:
-            ctx.unsupported("axes", f"nothing for {x.type}", "axes: the rank of the result follows from open sizes")
+            ctx.unsupported("axes", f"nothing for {x.type}", "axes: the rank of the result depends on dynamic sizes")
         return ctx.squeeze(x, [index for index, extent in enumerate(x.type.static_shape) if extent == 1])
     places = ctx.listed(axes, "axes")
     known = numbers_of(places)

@@ -15,7 +15,7 @@ from trivium.importers.pytorch.context import Meta
 from trivium.importers.pytorch.symbols import has_symbols, symbolic
 
 Numbers = Mapping[sympy.Basic, int]
-"""What sizes and places that follow from elements of tensors are in one run."""
+"""What sizes and places that depend on elements of tensors are in one run."""
 
 NONE: Numbers = {}
 
@@ -38,7 +38,7 @@ class View:
     base_meta: torch.Tensor
 
     def open(self) -> Iterator[sympy.Basic]:
-        """Returns what follows from elements of tensors in the descriptions of both."""
+        """Returns what depends on elements of tensors in the descriptions of both."""
         for meta in (self.meta, self.base_meta):
             found = map(symbolic, (*meta.shape, *meta.stride(), meta.storage_offset()))
             yield from (x for x in found if x is not None)

@@ -157,7 +157,7 @@ def repeated_heads(ctx: Context, x: Value, heads: int) -> Value:
         return x
     *batch, own, length, width = ctx.extents(x)
     if not isinstance(own, int):
-        ctx.unsupported("key", "a number of heads that stays open", "one that is known")
+        ctx.unsupported("key", "a dynamic number of heads", "one that is known")
     count = len(batch)
     spread = (*batch, own, heads // own, length, width)
     dimensions = [*range(count + 1), count + 2, count + 3]

@@ -22,7 +22,7 @@ from trivium.ir.core import Block, Value
 from trivium.ir.errors import Error, UnsupportedOpError
 
 Shape = Sequence[int | None]
-"""A shape that the caller gives; `None` is a size that stays open."""
+"""A shape that the caller gives; `None` is a size that stays dynamic."""
 
 SMALL = 2
 """PyTorch traces with at least this size, and lets programs that are valid for it run with smaller ones."""
@@ -55,7 +55,7 @@ class Bounds:
             if wanted is None:
                 continue
             if not isinstance(wanted, SupportsIndex) or isinstance(wanted, bool):
-                raise Error(f"shapes gives input {name} {given!r}, expected numbers, or None for an open size")
+                raise Error(f"shapes gives input {name} {given!r}, expected numbers, or None for a dynamic size")
             expression = sympy.sympify(symbolic(extent) if symbolic(extent) is not None else int(extent))
             found = expression.subs(values)
             if not found.is_number:

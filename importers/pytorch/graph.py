@@ -80,7 +80,7 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
         except UnsupportedOpError:
             raise
         except (ArithmeticError, AssertionError, AttributeError, Error, LookupError, TypeError, ValueError) as error:
-            reason = f"it takes no sizes that stay open, which `shapes` fixes ({type(error).__name__}: {error})"
+            reason = f"it does not support dynamic sizes, which `shapes` can fix ({type(error).__name__}: {error})"
             found = [Unsupported(target_name(node), reason=reason)]
             raise UnsupportedOpError("1 op is not supported:", found) from error
 

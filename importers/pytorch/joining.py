@@ -178,7 +178,7 @@ def select_backward(ctx: Context, grad_output: Value, input_sizes: Sequence[Exte
 
 def _require_neighbours(ctx: Context, step: int) -> None:
     if step != 1:
-        ctx.unsupported("step", step, "1, at a place that follows from elements of tensors")
+        ctx.unsupported("step", step, "1, at an index that depends on elements of tensors")
 
 
 def _spread_out(ctx: Context, x: Value, d: int, first: int, step: int, extent: int, fill: Number = 0) -> Value:

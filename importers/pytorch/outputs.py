@@ -64,11 +64,11 @@ class ViewIndex:
     base: ResultIndex | InputIndex
     view: View
     numbers: Mapping[sympy.Basic, SizeIndex | int]
-    """What its sizes and its place are that follow from elements of tensors: results, as numbers."""
+    """What its sizes and its place are that depend on elements of tensors: results, as numbers."""
 
 
 class OpenNumbers:
-    """The numbers in the descriptions of views that follow from elements of tensors: results of the program."""
+    """The numbers in the descriptions of views that depend on elements of tensors: results of the program."""
 
     def __init__(self, views: Iterable[View]):
         self._bases = {expression: view.base for view in views for expression in view.open()}
@@ -89,7 +89,7 @@ def _number(emit: Context, expression: sympy.Basic, base: fx.Node) -> Extent:
     try:
         return emit.symbols.evaluate(emit, expression)
     except UnsupportedOpError as error:
-        reason = "outputs are views of its result, whose place in memory follows from elements of tensors"
+        reason = "outputs are views of its result, whose offset in memory depends on elements of tensors"
         where = location_of(base).describe()
         found = [Unsupported(target_name(base), reason=reason)]
         raise UnsupportedOpError("1 op is not supported:", found, inside=base.format_node(), source=where) from error

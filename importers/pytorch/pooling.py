@@ -221,7 +221,7 @@ def _adaptive_mean(ctx: Context, x: Value, d: int, out: Extent) -> Value:
 
 
 def _mean_of_parts(ctx: Context, x: Value, d: int, out: Extent) -> Value:
-    """Returns the same where the dimension has an open size: each part adds up the elements between its limits."""
+    """Returns the same where the dimension has a dynamic size: each part adds up the elements between its limits."""
     extents, kind = ctx.extents(x), x.type.element_type
     part, place = (ctx.iota([out, extents[d]], i) for i in range(2))
     whole, parts, one = scalar_of(ctx, extents[d]), scalar_of(ctx, out), ctx.scalar(1, I64)

@@ -53,7 +53,7 @@ def import_module(
 ) -> Module:
     """Returns the program of a module at example arguments, or of an exported program.
 
-    Sizes that an exported program leaves open are so in the module, unless arguments are given; `shapes` maps inputs to
+    Dynamic sizes of an exported program stay dynamic in the module, unless arguments are given; `shapes` maps inputs to
     shapes that fix some or all of them.
 
     Arguments are in the order of the exported graph: parameters and buffers first, if they are `arguments` or are
@@ -75,7 +75,7 @@ def _decomposed(program: ExportedProgram, what: str | Path) -> ExportedProgram:
     except Exception as error:  # various types: PyTorch traces the program again
         raise Error(f"torch.export cannot decompose {what}: {type(error).__name__}: {error}") from error
     if fixed := [name for name in given if name not in _open_sizes(decomposed)]:
-        message = f"{what} has ops that are composed of others only for numbers, and leaves open: {', '.join(fixed)}"
+        message = f"{what} has ops that are decomposed only for static sizes, and has dynamic sizes: {', '.join(fixed)}"
         raise UnsupportedOpError(f"{message}; expected a program that is exported with numbers there")
     return decomposed
 
@@ -222,7 +222,7 @@ class _Program:
 
     def _metas(self) -> Mapping[fx.Node, Meta] | None:
         """Returns the values of the graph at the arguments, or at the shapes that the caller gives, if its own have
-        symbolic sizes; `None` if sizes stay open."""
+        symbolic sizes; `None` if sizes stay dynamic."""
         if _has_metas(self.graph):
             self._bounds().pinned(self.shapes)
             return None
@@ -399,7 +399,7 @@ def _has_metas(graph: fx.Graph) -> bool:
 
 def propagate(module: fx.GraphModule, inputs: Sequence[object]) -> dict[fx.Node, Meta]:
     """Returns a description of every node of a graph, with fake tensors, at inputs of concrete sizes."""
-    # Sizes that follow from the elements of tensors are symbols.
+    # Sizes that depend on the elements of tensors are symbols.
     environment = ShapeEnv(allow_dynamic_output_shape_ops=True)
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=environment, static_shapes=True)
 
@@ -434,7 +434,7 @@ class _Recorder(fx.Interpreter):
         try:
             self.found[n] = result = super().run_node(n)
         except (DynamicOutputShapeException, DataDependentOutputException) as error:
-            reason = Unsupported(target_name(n), reason="its result has a shape that follows from elements of tensors")
+            reason = Unsupported(target_name(n), reason="its result has a shape that depends on elements of tensors")
             where = location_of(n).describe()
             raise UnsupportedOpError("1 op has no rule:", [reason], inside=n.format_node(), source=where) from error
         except Exception as error:  # various types: the shape propagation of each op may raise anything

@@ -67,7 +67,7 @@ def _checked(program: Json) -> tuple[Json, list[str]]:
     if refused:
         refuse(refused, during="importing 'main'")
     if program.get("range_constraints"):
-        logger.warning("the program's open sizes are those that it was exported with; `trust` keeps them open")
+        logger.warning("the program's dynamic sizes are fixed to those of its export; `trust` keeps them dynamic")
     graph = _Graph(module["graph"])
     signature = _signature(module["signature"], graph)
     inputs = _input_names(signature["input_specs"])
@@ -245,7 +245,7 @@ class _Graph:
     def _result(self, entry: Json) -> Json:
         ((kind, value),) = entry.items()
         if kind not in ("as_tensor", "as_tensors", "as_none"):
-            raise UnsupportedOpError(f"a number ({value}) that follows from the elements of a tensor is not supported")
+            raise UnsupportedOpError(f"a number ({value}) that depends on elements of a tensor is not supported")
         return self.argument(entry)
 
     def argument(self, entry: Json) -> Json:

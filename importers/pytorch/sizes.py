@@ -81,8 +81,8 @@ class Sizes:
         if kind == "as_expr":
             hint = value.get("hint")
             if hint is None:
-                message = f"the size {value['expr_str'][:80]} follows from the elements of a tensor"
-                raise UnsupportedOpError(f"{message}, expected one that follows from shapes")
+                message = f"the size {value['expr_str'][:80]} depends on the elements of a tensor"
+                raise UnsupportedOpError(f"{message}, expected one that depends on shapes only")
             ((_, value),) = hint.items()
         return _bounded(value)
 

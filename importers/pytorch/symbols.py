@@ -84,7 +84,7 @@ class Symbols:
         return self.evaluate(emit, symbolic(given)) if number is None else number
 
     def is_unknown(self, given: int | torch.SymInt) -> bool:
-        """Whether a size follows from elements of tensors in a way that PyTorch does not state."""
+        """Whether a size depends on elements of tensors in a way that PyTorch does not state."""
         expression = symbolic(given)
         return isinstance(expression, sympy.Symbol) and expression not in self.values
 
@@ -123,7 +123,7 @@ class Symbols:
             return Size(emit, emit.convert(emit.add(rounded), I64))
         rule = EVALUATED.get(type(expression))
         if rule is None or not expression.args:
-            raise UnsupportedOpError(f"the size {expression} does not follow from the sizes of inputs by integers")
+            raise UnsupportedOpError(f"the size {expression} cannot be computed from the sizes of inputs with integers")
         return rule(emit, *(self.evaluate(emit, part) for part in expression.args))
 
     def float_of(self, emit: DynamicEmitter, expression: sympy.Basic) -> Value:
@@ -135,7 +135,7 @@ class Symbols:
             return emit.convert(scalar_of(emit, self.evaluate(emit, inner)), F64)
         rule = OF_FLOATS.get(type(expression))
         if rule is None:
-            raise UnsupportedOpError(f"the number {expression} does not follow from the sizes of inputs by arithmetic")
+            raise UnsupportedOpError(f"the number {expression} cannot be computed from the sizes of inputs")
         return reduce(lambda a, b: emit.binary(rule, a, b), [self.float_of(emit, part) for part in expression.args])
 
     def condition(self, emit: DynamicEmitter, expression: sympy.Basic) -> Value | bool:
@@ -170,7 +170,7 @@ def _power(emit: DynamicEmitter, base: Extent, exponent: Extent) -> Extent:
 
 
 def _quotient(emit: DynamicEmitter, a: Extent, b: Extent) -> Extent:
-    """Returns a quotient rounded down. Numbers that follow from elements of tensors may be negative."""
+    """Returns a quotient rounded down. Numbers that depend on elements of tensors may be negative."""
     if isinstance(b, int) and (isinstance(a, int) or b > 0):
         return a // b
     found = divided(emit, a, b)

@@ -91,7 +91,7 @@ def _order(ctx: Context, rows: Value) -> Value:
 
     width = rows.type.shape[1]
     if width is None:
-        ctx.unsupported("dim", "slices of an open size", "slices whose size is known")
+        ctx.unsupported("dim", "slices of dynamic size", "slices whose size is known")
     columns = ctx.transpose(rows, [1, 0])
     return loops.scan(ctx, step, [ctx.iota([ctx.extent(rows, 0)], 0)], [columns], [], width, reverse=True)[0]
 

@@ -73,7 +73,7 @@ def while_loop(ctx: Context, input: list[Operand], *, cond: str, body: str) -> l
 
 
 LEAST_TRIPS = 64
-"""The number of iterations for which lists have room whose lengths follow from data."""
+"""The number of iterations for which lists have room whose lengths depend on data."""
 
 
 def _room(ctx: Context) -> int | None:

@@ -59,7 +59,7 @@ def _first(nodes: Nodes, group: list[_Choice]) -> list[_Choice]:
         raise Error(f"the conditionals {', '.join(sorted(names))} contain each other")
     twice = {name for x in first for name in x.inside} & {name for x in group if x not in first for name in x.inside}
     if changing := sorted(name for name in twice if _is_stateful(nodes[name])):
-        raise Error(f"{', '.join(changing)} would run twice, in a conditional and in one that follows from its result")
+        raise Error(f"{', '.join(changing)} would run twice, in a conditional and in one that depends on its result")
     return first
 
 

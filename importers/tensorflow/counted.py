@@ -1,4 +1,4 @@
-"""Results whose extents follow from data. A program has room for all rows that there can be, and counts those that
+"""Results whose extents depend on data. A program has room for all rows that there can be, and counts those that
 exist; whoever runs it cuts them out. What computes with such a result belongs to a later program, which is compiled for
 the number of rows, unless it treats each row alone."""
 
@@ -30,7 +30,7 @@ class Counted(NonTensor):
     from_numbers: bool = False
 
     def described(self) -> str:
-        return "a size that follows from data"
+        return "a size that depends on data"
 
     def with_rows(self, rows: Operand) -> Counted:
         assert isinstance(rows, Value)
@@ -38,7 +38,7 @@ class Counted(NonTensor):
 
 
 class LaterError(UnsupportedOpError):
-    """A node computes with results whose extents follow from data: it belongs to a later program. `tensors` are the
+    """A node computes with results whose extents depend on data: it belongs to a later program. `tensors` are the
     names of these results in the outermost graph."""
 
     tensors: frozenset[str] = frozenset()
@@ -46,7 +46,7 @@ class LaterError(UnsupportedOpError):
 
 
 def require_sized(ctx: Context, operands: Iterable[Operand]) -> None:
-    """Rejects the node if extents of its operands follow from data."""
+    """Rejects the node if extents of its operands depend on data."""
     found = [x for x in operands if isinstance(x, Counted)]
     if found:
         reason = f"an argument has {found[0].described()}, expected a size that is known while importing"

@@ -20,7 +20,7 @@ def load_model(path: str | Path, trust: bool) -> object:
     import keras
 
     if not Path(path).is_file():
-        raise Error(f"{path} is no file, expected a model of Keras")
+        raise Error(f"{path} is not a file, expected a Keras model")
     try:
         return keras.saving.load_model(path, compile=False, safe_mode=not trust)
     # Various types: from archives, configurations and layers.

@@ -27,9 +27,9 @@ from trivium.ir.types import I64, TensorType
 @dataclass(frozen=True)
 class Program:
     """An imported function. The module's arguments are `arguments` (variables), then the inputs; its results are the
-    function's outputs, then the new values of `written`. If the extents of some outputs follow from data, `outputs`
+    function's outputs, then the new values of `written`. If the extents of some outputs depend on data, `outputs`
     says what belongs to each, and the last result has where their rows start, and how many there are; then the lengths
-    of lists that follow from data, which have room for as many elements as `lists` says."""
+    of lists that depend on data, which have room for as many elements as `lists` says."""
 
     module: Module
     arguments: tuple[Variable, ...]
@@ -60,7 +60,7 @@ def import_graph(
 ) -> Program:
     """Imports a function's graph. `inputs` says what each of its inputs is: a type (an argument of that `names` entry),
     a variable, or a captured array. `count` is the number of its outputs, to which TensorFlow adds others when it
-    differentiates the function. With `room`, extents of outputs may follow from data."""
+    differentiates the function. With `room`, extents of outputs may depend on data."""
     interface = interface_of(graph, inputs, parameters)
     kept, written, generator = interface.kept, interface.written, interface.generator
     types = [*(x.type for x in kept), *(x for x in inputs if isinstance(x, TensorType))]

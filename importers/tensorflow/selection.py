@@ -1,4 +1,4 @@
-"""Results whose extents follow from data: elements that are chosen, elements that differ, rows that are divided and put
+"""Results whose extents depend on data: elements that are chosen, elements that differ, rows that are divided and put
 together, and ranges. If what determines the extents is known during import, so are the results' shapes; otherwise,
 the results are `Counted`."""
 

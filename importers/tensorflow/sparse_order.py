@@ -1,5 +1,5 @@
 """Sparse tensors by their components, in the order of their indices: sorted, joined, added, cut, and normalized. How
-many elements a sum or a part has follows from data."""
+many elements a sum or a part has depends on data."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Variable(NonTensor):
 class State:
     """The value of each variable at the cursor (of a stack, a list), and the variables written so far. `generator` is
     the state of the random generator, in programs that draw. `block` is the program's outermost one; there, `lengths`
-    has the lists whose length follows from data: their lengths, and how many elements they have room for."""
+    has the lists whose length depends on data: their lengths, and how many elements they have room for."""
 
     values: dict[Variable, Operand] = field(default_factory=dict)
     written: dict[Variable, None] = field(default_factory=dict)

@@ -57,8 +57,8 @@ def from_torch(
 ) -> Module:
     """Imports a PyTorch `nn.Module`, `GraphModule` or `ExportedProgram`, for inputs like `args` and `kwargs`.
 
-    Sizes that an `ExportedProgram` leaves open stay so, unless there are `args`; `shapes` maps inputs to shapes that
-    fix them, in which `None` is a size that stays open.
+    Dynamic sizes of an `ExportedProgram` stay dynamic, unless there are `args`; `shapes` maps inputs to shapes that
+    fix them, in which `None` is a size that stays dynamic.
 
     `parameters` are `"constants"` (for inference, with their current values) or `"arguments"` (for training: passed at
     each call, before the inputs, with their names in the signature). Raises `UnsupportedOpError` with every op that has
@@ -95,7 +95,7 @@ def from_onnx(
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     folder: str | PathLike[str] | None = None,
 ) -> Module:
-    """Imports an ONNX model: a path or a `ModelProto`. `shapes` maps inputs to shapes that fix sizes left open; `None`
+    """Imports an ONNX model: a path or a `ModelProto`. `shapes` maps inputs to shapes that fix dynamic sizes; `None`
     leaves one open. `folder` is where the files are that have the model's tensors: for a path, by default, its own
     folder."""
     return _importer("onnx", "onnx").import_module(model, shapes=shapes, folder=folder)

@@ -99,7 +99,7 @@ def show(
     """Prints a program, or a stage of its compilation."""
     module = _loaded(program, trust, shapes)
     if timed and html is None:
-        raise Error("--profile shows times on a page, expected --html, too (trivium profile prints them)")
+        raise Error("--profile shows times on a page, expected --html as well (trivium profile prints them)")
     if html is not None:
         from trivium.page import page_of, write_page
 
@@ -109,7 +109,7 @@ def show(
         click.echo(f"Wrote {html}.")
         return
     if stage is None and device is not None:
-        raise Error("--device chooses what a stage is compiled for, expected --stage or --html, too")
+        raise Error("--device selects the device of a stage, expected --stage or --html as well")
     click.echo(str(module) if stage is None else trivium.compile(module, device=device or "cpu").stage(stage))
 
 

@@ -1,5 +1,5 @@
-"""Says in sentences what the compiler made of a program: which ops share a kernel, why others do not, what is copied,
-and for which shapes it was compiled again."""
+"""Explains in sentences how the compiler transformed a program: which ops share a kernel, why others do not, what is
+copied, and for which shapes it was compiled again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def explain_executable(loaded: LoadedExecutable) -> str:
             lines.append("To avoid further compilations, pad arguments to one of these shapes.")
         return "\n".join([*lines, *([explain_executable(loaded.last)] if shapes else [])])
     if isinstance(loaded, PartedExecutable):
-        line = f"{loaded.name} runs in 2 parts: the extents of the second one follow from what the first one computes."
+        line = f"{loaded.name} runs in 2 parts: the extents of the second one depend on what the first one computes."
         return "\n".join([line, explain_executable(loaded.first), explain_executable(loaded.rest)])
     stages: Stages | None = getattr(loaded, "stages", None)
     if stages is None:
@@ -62,7 +62,7 @@ def _since(before: Shapes | None, now: Shapes | None) -> str:
         return ""
     changed = [str(index) for index, (a, b) in enumerate(zip(before, now, strict=True)) if a != b]
     return (
-        f": the shape of argument {_listed(changed)} is new" if changed else ": a value that extents follow from is new"
+        f": the shape of argument {_listed(changed)} is new" if changed else ": a value that extents depend on is new"
     )
 
 

@@ -1,6 +1,6 @@
 """What was compiled for PyTorch, TensorFlow and JAX in this process, why it was compiled again, and what was left to
-the framework: the adapters tell it here, and `trivium.explain` says it. Only the last entries are kept, and of programs
-only those that still exist."""
+the framework: the adapters record it here, and `trivium.explain` reports it. Only the most recent entries are kept, and
+only programs that still exist."""
 
 from __future__ import annotations
 

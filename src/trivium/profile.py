@@ -1,5 +1,5 @@
-"""Where the time of a run goes: for each step of a compiled program its time, its work, how near it is to what the
-device can do, and the user's line that it came from."""
+"""Where the time of a run goes: for each step of a compiled program its time, its work, how close it is to the device's
+limits, and the user's source line that it came from."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_parts_run_one_after_the_other() -> None:
 
 def test_what_parts_cannot_do() -> None:
     run = trivium.compile(trivium.parse(COUNTED))
-    with pytest.raises(Error, match="cannot be one program that is written: its extents follow from what it computes"):
+    with pytest.raises(Error, match="cannot be one program that is written: its extents depend on what it computes"):
         run.loaded.whole()
     with pytest.raises(Error, match="cannot be one program"):
         run.program  # noqa: B018
@@ -43,9 +43,7 @@ def test_what_parts_cannot_do() -> None:
 def test_parts_are_explained() -> None:
     run = trivium.compile(trivium.parse(COUNTED))
     run(numbers(0))
-    assert (
-        "main runs in 2 parts: the extents of the second one follow from what the first one computes" in run.explain()
-    )
+    assert "main runs in 2 parts: the extents of the second one depend on what the first one computes" in run.explain()
 
 
 def test_extents_of_extents() -> None:

@@ -39,7 +39,7 @@ def test_rows_on_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "GB/s" in lines[2][0]
 
 
-def test_a_wrong_result_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(row: gpu.Row, given: object) -> gpu.Call:
         return lambda: lambda: 0.0
 
@@ -49,7 +49,7 @@ def test_a_wrong_result_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         gpu.measured(GpuClient(device, 0), gpu.rows(128)[0], 1.0, 0.0)
 
 
-def test_a_row_that_fails_and_a_peer_that_fails_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_failing_rows_and_failing_peers_are_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fails(row: gpu.Row, given: object) -> gpu.Call:
         raise RuntimeError("no such | kernel")
 
@@ -71,7 +71,7 @@ def test_a_row_that_fails_and_a_peer_that_fails_are_told(monkeypatch: pytest.Mon
     assert [row.get("name") for row in json.loads(figures.read_text())] == [None, "tanh(x) * y + x", "softmax"]
 
 
-@pytest.mark.skipif(has_driver(), reason="there is a driver of NVIDIA's here")
+@pytest.mark.skipif(has_driver(), reason="this machine has an NVIDIA driver")
 def test_without_a_gpu() -> None:
     told = CliRunner().invoke(gpu.main, [])
     assert told.exit_code == 1
@@ -81,7 +81,7 @@ def test_without_a_gpu() -> None:
 def test_other_devices_are_refused() -> None:
     told = CliRunner().invoke(gpu.main, ["--device", "cpu"])
     assert told.exit_code == 1
-    assert "cpu is no GPU of NVIDIA's" in told.output
+    assert "cpu is not an NVIDIA GPU" in told.output
 
 
 @pytest.mark.parametrize("row", gpu.rows(128), ids=lambda row: row.name)

@@ -29,14 +29,14 @@ def test_contenders_are_compared_and_measured(monkeypatch: pytest.MonkeyPatch, t
     assert waited
 
 
-def test_a_wrong_result_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(gpu_models.MODELS, "small", (small, False))
     monkeypatch.setattr(gpu_models, "difference", lambda found, expected: float("nan"))
     with pytest.raises(ClickException, match="small: trivium differs by nan of the largest element"):
         gpu_models.measured("small", ("trivium", "eager"), "cpu", lambda: None, 0.0)
 
 
-def test_a_model_that_fails_is_told_and_the_next_one_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_model_is_reported_and_the_next_one_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def measured(name: str, *_: object) -> dict[str, float]:
         if name == "none":
             raise ImportError("there is no such model")

@@ -63,7 +63,7 @@ def test_branches_count_as_the_greater_one_and_loops_by_their_extents() -> None:
     assert kernel_cost(b.build()) == Cost(flops=10 * 3)
 
 
-def test_an_executable_tells_its_cost_and_its_memory() -> None:
+def test_an_executable_reports_its_cost_and_memory() -> None:
     weights = np.ones((16, 8), np.float32)
     dimensions = ops.DotDimensionNumbers((), (), (1,), (0,))
 
@@ -81,7 +81,7 @@ def test_an_executable_tells_its_cost_and_its_memory() -> None:
     assert (memory.temp_size_in_bytes, memory.alias_size_in_bytes) == (0, 0)
 
 
-def test_a_program_of_dynamic_shapes_tells_the_cost_of_its_last_call() -> None:
+def test_a_program_with_dynamic_shapes_reports_the_cost_of_its_last_call() -> None:
     run = trivium.compile(module_of([tensor(None)], lambda b, x: b.add(ops.Negate(x))))
     with pytest.raises(trivium.Error, match="call it to see what it costs"):
         run.cost_analysis()

@@ -27,7 +27,7 @@ def test_roots_are_exact_at_quarter_turns():
         ((3, 33), (64,), FftType.IRFFT, False),
     ],
 )
-def test_rows_of_powers_of_two_are_kernels_of_their_own(
+def test_rows_of_powers_of_two_are_separate_kernels(
     shape: tuple[int, ...], lengths: tuple[int, ...], kind: FftType, own: bool
 ) -> None:
     module = program(Fft, np.zeros(shape, np.complex64), fft_type=kind, fft_length=lengths)

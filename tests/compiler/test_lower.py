@@ -190,7 +190,7 @@ def test_a_loop_updates_in_place() -> None:
     assert [step for step in walk(loop.body) if isinstance(step, Copy) and step.source.nbytes == X.nbytes] == []
 
 
-def test_launches_tell_where_they_come_from() -> None:
+def test_launches_have_their_source_locations() -> None:
     module = parse(f"""func.func @main(%x: {K}) -> {K} {{
       %0 = stablehlo.sine %x : {K} loc("model.py":3:1)
       %1 = stablehlo.abs %0 : {K} loc("model.py":4:1)

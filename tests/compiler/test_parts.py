@@ -43,9 +43,7 @@ def numbers(seed: int) -> np.ndarray:
 
 
 def unknown(text: str, shapes: list) -> UnknownExtents:
-    with pytest.raises(
-        UnknownExtents, match="its extents follow from values that are only known at run time"
-    ) as caught:
+    with pytest.raises(UnknownExtents, match="its extents depend on values that are only known at run time") as caught:
         specialize(inline(trivium.parse(text)), shapes, {})
     return caught.value
 

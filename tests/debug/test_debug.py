@@ -223,7 +223,7 @@ def test_a_wrong_rule_under_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.torch
-def test_wrong_results_are_told_though_each_op_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_results_are_reported_even_if_each_op_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     planted.wrong_rule(monkeypatch, ops.Tanh)
     monkeypatch.setattr(sys.modules[compare.__module__], "first_wrong_op", lambda *args, **options: None)

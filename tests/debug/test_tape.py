@@ -143,7 +143,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert "constant_to_the_right  c + x == x + c" in command(str(file), "--pass", "3", "--rewrites")
     assert "expected at most" in command(str(file), "--pass", "99")
     assert "expected --pass" in command(str(file), "--rewrites")
-    assert "there are two" in command(str(file), str(file), "--passes")
+    assert "two were given" in command(str(file), str(file), "--passes")
 
 
 def test_stages_of_two_programs(tmp_path: Path) -> None:
@@ -153,4 +153,4 @@ def test_stages_of_two_programs(tmp_path: Path) -> None:
     words = [*map(str, files), "--stage", "kernels"]
     assert "-" in {line[:1] for line in command(*words).split("\n")}
     assert command(str(files[0]), str(files[0]), "--stage", "graph") == "The stages are equal.\n"
-    assert "there is one" in command(str(files[0]), "--stage", "graph")
+    assert "only one was given" in command(str(files[0]), "--stage", "graph")

@@ -29,7 +29,7 @@ def test_signatures() -> None:
     assert (signature_of(many).count, signature_of(many).names) == (math.inf, {"axis"})
 
 
-def test_what_means_nothing_is_dropped() -> None:
+def test_meaningless_entries_are_dropped() -> None:
     given = {"axis": 1, "device": "cpu", "accuracy": None}
     assert options_of(CONTEXT, rule, 1, given, {"device"}) == {"axis": 1}
     assert options_of(CONTEXT, many, 5, given, {"device"}) == {"axis": 1}

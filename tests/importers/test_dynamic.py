@@ -47,7 +47,7 @@ def test_arithmetic(compute, count: int) -> None:
     assert result == compute(None, count)
 
 
-def test_the_size_of_a_dimension_is_asked_for_once() -> None:
+def test_the_size_of_a_dimension_is_read_once() -> None:
     def body(emit: DynamicEmitter, x: Value) -> Value:
         y = emit.plus(emit.transpose(x, [1, 0]), emit.scalar(1, F32))
         assert emit.extent(x, 0) == emit.extent(y, 1)

@@ -42,7 +42,7 @@ def test_difference(old, new, told):
     assert told in difference(parse(PROGRAM), parse(PROGRAM.replace(old, new)))
 
 
-def test_dictionaries_without_entries_say_nothing():
+def test_dictionaries_without_entries_are_ignored():
     """Files can contain empty dictionaries; text cannot."""
     one, other = parse(PROGRAM), parse(PROGRAM)
     one.functions["f"].attributes["arg_attrs"] = (Dictionary(), Dictionary())

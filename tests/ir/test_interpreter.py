@@ -161,7 +161,7 @@ def test_dynamic_dimensions_accept_any_extent() -> None:
     assert result.shape == (5, 2)
 
 
-def test_a_token_carries_nothing() -> None:
+def test_a_token_is_empty() -> None:
     assert evaluate(program([TOKEN, SCALAR], lambda b, token, x: [token, x]), None, 1.0) == (None, 1)
 
 

@@ -202,7 +202,7 @@ def test_a_mesh_without_the_axis(mesh: str) -> None:
         parse(PROGRAM.format(mesh=mesh, named="@mesh")).verify()
 
 
-def test_a_mesh_that_tells_no_axes() -> None:
+def test_a_mesh_without_axes() -> None:
     module = parse(PROGRAM.format(mesh="func.func private @mesh()", named="@mesh"))
     module.verify()
     with pytest.raises(ExecutionError, match="@mesh is not a mesh"):

@@ -68,7 +68,7 @@ def test_processes_meet() -> None:
         np.testing.assert_array_equal(result, [1, 2])
 
 
-def test_a_process_alone_says_whom_it_misses() -> None:
+def test_a_single_process_reports_the_missing_ones() -> None:
     with pytest.raises(ExecutionError, match=r"all_gather needs process \(1, 0\), but only 1 run"):
         evaluate(parse(GATHER), ONE)
 

@@ -169,7 +169,7 @@ def test_inputs_that_are_not_ready():
     np.testing.assert_allclose(trivium.jit(add_one)(slow(x)), np.asarray(slow(x)) + 1)
 
 
-def test_a_function_that_nobody_has_is_released(monkeypatch):
+def test_an_unreferenced_function_is_released(monkeypatch):
     programs = []
 
     def made(loaded):
@@ -229,7 +229,7 @@ def test_a_program_of_another_process_is_refused():
         jax.block_until_ready(foreign(X, number=np.int64(1), program=np.int64(64)))
 
 
-def test_unsupported_ops_are_told_before_anything_runs():
+def test_unsupported_ops_are_reported_before_anything_runs():
     with pytest.raises(trivium.Error, match="nobody_knows_this"):
         trivium.jit(jax.ffi.ffi_call("nobody_knows_this", jax.ShapeDtypeStruct((), np.float32)))(X)
 

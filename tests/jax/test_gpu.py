@@ -1,4 +1,4 @@
-"""GPUs as devices of JAX: on OpenCL's runtime for processors, and on simulated GPUs of NVIDIA's and AMD's."""
+"""GPUs as devices of JAX: on OpenCL's runtime for processors, and on simulated GPUs of NVIDIA and AMD."""
 
 import subprocess
 
@@ -136,10 +136,10 @@ def test_a_platform_that_is_none() -> None:
     assert "TRIVIUM_GPU has 'abacus', expected one of cuda, hip, opencl" in done.stderr
 
 
-def test_without_a_driver_the_reason_is_told() -> None:
+def test_without_a_driver_the_reason_is_reported() -> None:
     done = run("-c", "import jax; jax.devices()", TRIVIUM_GPU="cuda")
     if done.returncode == 0:
-        pytest.skip("there is a GPU of NVIDIA's here")
+        pytest.skip("this machine has an NVIDIA GPU")
     assert "NVIDIA's driver" in done.stderr
 
 

@@ -77,7 +77,7 @@ def test_ops_without_paths_are_in_groups_of_their_lines() -> None:
     assert [name.split("/part")[0] for name in shown] == [path[line] for line in lines]
 
 
-def test_no_group_has_too_many_ops_of_its_own() -> None:
+def test_no_group_has_too_many_direct_ops() -> None:
     items, groups = grouped([""] * 1000)
     own = [sum(item.group == number for item in items) for number in range(len(groups))]
     assert max(own) <= MOST

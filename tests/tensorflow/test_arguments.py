@@ -194,7 +194,7 @@ def test_the_number_of_programs_is_checked() -> None:
         trivium.tensorflow.function(lambda x: x, programs=0)
 
 
-def test_many_traces_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_many_traces_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     compiled = trivium.tensorflow.function(lambda x, by: x + by)
     for number in range(11):
         assert compiled(tf.constant(1), number) == 1 + number

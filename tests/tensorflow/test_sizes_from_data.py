@@ -1,4 +1,4 @@
-"""Ops whose extents follow from data: compiled with room for all that there can be, and counted. What uses them is
+"""Ops whose extents depend on data: compiled with room for all that there can be, and counted. What uses them is
 compiled for each size."""
 
 import logging
@@ -294,7 +294,7 @@ def test_in_branches_tensorflow_runs_them() -> None:
 
     x, chosen = floats(4, 2), mask(4)
     assert_same(trivium.tensorflow.function(either)(x, chosen), either(x, chosen))
-    with pytest.raises(UnsupportedOpError, match="If: argument input has a size that follows from data"):
+    with pytest.raises(UnsupportedOpError, match="If: argument input has a size that depends on data"):
         trivium.tensorflow.function(either, fallback=False)(x, chosen)
 
 

@@ -184,7 +184,7 @@ def test_dropout_has_one_mask_in_both_directions(counts: Counts) -> None:
     assert torch.equal(x.grad, y.detach())
 
 
-def test_changing_sizes_are_compiled_once_each_and_told(counts: Counts, caplog: pytest.LogCaptureFixture) -> None:
+def test_changing_sizes_are_compiled_once_each_and_reported(counts: Counts, caplog: pytest.LogCaptureFixture) -> None:
     linear = nn.Linear(3, 2)
     fast = compiled(linear, dynamic=True)
     with torch.no_grad(), caplog.at_level(logging.INFO, logger="trivium.torch"):

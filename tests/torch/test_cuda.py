@@ -1,5 +1,5 @@
-"""Tensors of CUDA in `torch.compile`, without a GPU: on a library that stands for the driver, which works on memory of
-the host, tensors of the CPU stand for those of CUDA. Nothing here ran on a GPU."""
+"""CUDA tensors in `torch.compile`, without a GPU: the fake driver works on host memory, so that CPU tensors can replace
+CUDA tensors."""
 
 from __future__ import annotations
 
@@ -210,11 +210,11 @@ def test_options(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_graph_that_pytorch_records_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
-    with pytest.raises(ExecutionError, match="PyTorch is recording a graph of CUDA, which cannot contain a program"):
+    with pytest.raises(ExecutionError, match="PyTorch is capturing a CUDA graph, which cannot contain"):
         cuda.stream_of(DEVICE)
 
 
-def test_the_current_stream_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_stream_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     class Stream:
         cuda_stream = 77
 

@@ -1,4 +1,4 @@
-"""Shapes that follow from the elements of tensors, in one graph of `torch.compile`, against PyTorch."""
+"""Shapes that depend on the elements of tensors, in one graph of `torch.compile`, against PyTorch."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_views_of_results_of_other_parts() -> None:
     assert rest.tolist() == [7, 2]
 
 
-def test_it_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_it_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "trivium.torch"):
         for shape in (2, 3):
             torch._dynamo.reset()

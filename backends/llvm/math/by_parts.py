@@ -1,5 +1,5 @@
-"""Functions of f32 on a part of the numbers that is divided into 16, each with a polynomial of its own, on processors
-whose lanes select coefficients from registers."""
+"""Functions of f32 on an interval that is divided into 16 parts, each with a separate polynomial, on processors whose
+lanes select coefficients from registers."""
 
 from __future__ import annotations
 

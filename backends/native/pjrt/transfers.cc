@@ -127,7 +127,7 @@ void CheckChannels(const std::string& program, const std::vector<Channel>& chann
 const Transfers& CurrentTransfers() {
   if (const Transfers* transfers = TransferScope::Current()) return *transfers;
   throw Failure(Error_Code_FAILED_PRECONDITION,
-                "the program exchanges values with its host, which only hosts of PJRT's C table can do: they pass callbacks with each run");
+                "the program exchanges values with its host, which is supported only through PJRT's C API: they pass callbacks with each run");
 }
 
 Error* NewError(Error_Code code, const char* message, size_t size) { return new Error{code, std::string(View(message, size))}; }

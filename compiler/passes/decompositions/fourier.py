@@ -1,4 +1,4 @@
-"""Fourier transforms in n log n operations for any length n, except those that are kernels of their own
+"""Fourier transforms in n log n operations for any length n, except those that are separate kernels
 (`lowering/fourier.py`).
 
 A length whose prime factors are small is split into factors of at most `LARGEST`, the radices. Stockham's algorithm

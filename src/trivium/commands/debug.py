@@ -80,11 +80,11 @@ def _target(
         raise Error(f"{target} returns its own arguments, expected no --input")
     if not Path(file).is_file():
         raise Error(f"{file} does not exist")
-    with _told(file):
+    with _errors_in(file):
         function = runpy.run_path(file).get(name)
     if not callable(function):
         raise Error(f"{file} has no function {name!r}")
-    with _told(file):
+    with _errors_in(file):
         returned = function()
     if not isinstance(returned, tuple) or not returned:
         raise Error(f"{name} returned a {type(returned).__name__}, expected a tuple: the model, then its arguments")
@@ -104,7 +104,7 @@ def _model_of(file: str) -> onnx.ModelProto | None:
 
 
 @contextmanager
-def _told(file: str) -> Iterator[None]:
+def _errors_in(file: str) -> Iterator[None]:
     """Makes what the user's file raises an `Error`, with the line of the file."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""`trivium diff` and `trivium explain`: what differs between two programs, and what the compiler made of one."""
+"""`trivium diff` and `trivium explain`: how two programs differ, and how the compiler transformed a program."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ def diff(
     if passes or number is not None or rewrites:
         if second is not None:
             raise Error(
-                "--passes, --pass and --rewrites show what the optimizer does to one program, and there are two"
+                "--passes, --pass and --rewrites show what the optimizer changes in one program, but two were given"
             )
         if rewrites and number is None:
-            raise Error("--rewrites shows those of one pass, expected --pass, too")
+            raise Error("--rewrites shows the rewrites of one pass, expected --pass as well")
         lines = _passes(first, device) if number is None else _pass(first, device, number, rewrites)
     elif stage is not None:
         if second is None:
-            raise Error("--stage compares a stage of two programs, and there is one")
+            raise Error("--stage compares a stage of two programs, but only one was given")
         lines = _stage(first, second, stage, device)
     else:
         names = (before.name, "optimized" if after is None else after.name)
         _ops(first, second, names, html, _arguments(first, second, random, inputs))
         return
     if html is not None or random or inputs:
-        raise Error("--html, --random and --input compare two programs op by op: they go with no other choice")
+        raise Error("--html, --random and --input compare two programs op by op, expected no other options")
     for line in lines:
         click.echo(line)
 
@@ -156,7 +156,7 @@ def _tape(module: Module, device: str) -> Tape:
 
     found, tape = client(device), Tape()
     if not isinstance(found, Compiler):
-        raise Error(f"device {device} compiles by itself, expected one whose passes are Trivium's")
+        raise Error(f"device {device} has its own compiler, expected a device that Trivium's passes compile for")
     with watched_by(tape):
         optimize(module, found.target(CompileOptions()))
     return tape

@@ -1,4 +1,4 @@
-"""`--shape`: fixes the sizes that a program leaves open, so that it can be compiled before it is called."""
+"""`--shape`: fixes the dynamic sizes of a program, so that it can be compiled before it is called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 def with_shapes(module: Module, given: Sequence[str]) -> Module:
     """Returns the program for arguments of these shapes, each of which is written as `name=1x3x224x224`, with the
-    argument's name or position. Open sizes must all become known."""
+    argument's name or position. All dynamic sizes must become known."""
     static = inline(module)
     arguments = Signature.of(static.main).arguments
     shapes = [getattr(argument.type, "shape", None) for argument in arguments]
@@ -28,10 +28,10 @@ def with_shapes(module: Module, given: Sequence[str]) -> Module:
     named = [_name(argument, index) for index, argument in enumerate(arguments)]
     unknown = [name for name, shape in zip(named, shapes, strict=True) if shape is not None and None in shape]
     if unknown:
-        raise Error(f"--shape leaves sizes of {', '.join(unknown)} open, expected all of them")
+        raise Error(f"--shape has no sizes for the dynamic arguments {', '.join(unknown)}, expected all of them")
     by_value = [named[index] for index in shape_arguments(static.main)]
     if by_value:
-        raise Error(f"sizes follow from the values of {', '.join(by_value)}, which --shape cannot fix")
+        raise Error(f"sizes depend on the values of {', '.join(by_value)}, which --shape cannot fix")
     return specialize(static, shapes, {}) if is_dynamic(static) else static
 
 

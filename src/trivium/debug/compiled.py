@@ -117,7 +117,7 @@ def _before_result(
     needed = _ancestors(module.main.returned[wrong[0]])
     candidates = [number for number, op in enumerate(every) if op in needed and _can_be_compared(op)]
     if not candidates:
-        raise Error("a result is wrong, and no op that it follows from can be compared")
+        raise Error("a result is wrong, but none of the ops that it depends on can be compared")
 
     def parting(number: int) -> Parting | None:
         op = every[number]

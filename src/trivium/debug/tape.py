@@ -84,10 +84,10 @@ class Tape:
         self._printer = Printer(self._names, elide=True)
         self._brief = Printer(self._names, brief=True)
 
-    # What is told
+    # Events of the pipeline
 
     def began(self, module: Module) -> None:
-        """Writes down the program as it is."""
+        """Records the initial program."""
         self._names |= name_values(module)
         self._used = {name.partition("#")[0] for name in self._names.values()}
         self._compare(module)
@@ -112,7 +112,7 @@ class Tape:
                 self._update(user)
 
     def passed(self, name: str, module: Module) -> None:
-        """Adds what the pass did apart from rewrites that were told, and the pass, if it changed anything."""
+        """Adds what the pass did apart from reported rewrites, and the pass, if it changed anything."""
         first = self.passes[-1].end if self.passes else 0
         self.steps.append(Step(""))
         if not self._compare(module):

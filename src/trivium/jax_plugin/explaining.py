@@ -1,4 +1,4 @@
-"""What `trivium.explain` says of the programs that JAX compiles for the devices of Trivium."""
+"""What `trivium.explain` says about the programs that JAX compiles for Trivium's devices."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Foreign functions that JAX's users register for this platform (`jax.ffi.register_ffi_target`), and types of the
-objects that handlers keep (`jax.ffi.register_ffi_type`). JAX passes them on, also those of before."""
+objects that handlers keep (`jax.ffi.register_ffi_type`). JAX passes them on, including those registered earlier."""
 
 from __future__ import annotations
 

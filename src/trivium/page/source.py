@@ -1,6 +1,6 @@
 """The user's source, as far as locations name it: for each line its number, and its text if the file exists here.
-Programs come from others, and may name any file: only files of Python and MLIR are read, and only lines that are named,
-with a few around them, are shown."""
+Programs may be untrusted, and may name any file: only Python and MLIR files are read, and only lines that are named are
+shown, with a few around them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Numbers on the ops of a program, which passes and lowering carry along. Many ops share a location (one line of the
-user's becomes several ops, and runs in every layer), so locations alone cannot show what became of which op. A tag is a
+user's becomes several ops, and runs in every layer), so locations alone cannot show what each op became. A tag is a
 separate location for each op, around the op's location; it exists in memory only."""
 
 from __future__ import annotations

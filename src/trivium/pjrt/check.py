@@ -82,7 +82,7 @@ def check_plugin(plugin: str, programs: Path | None = None) -> Iterator[Outcome]
         running = next((line for line in reversed(lines) if "kind" not in line), None)
         reason = signal.Signals(-code).name if code < 0 else (words.strip().splitlines() or [f"exit code {code}"])[-1]
         if running is None:
-            raise Error(f"{plugin} ended the process that loads it: {reason}")
+            raise Error(f"{plugin} aborted the process that loads it: {reason}")
         yield Outcome(running["subject"], running["name"], FAILED, f"the process ended: {reason}")
         done += 1
 

@@ -1,5 +1,5 @@
-"""Functions of which Trivium compiles a part: what has no rule runs in TensorFlow, between compiled clusters, in the
-order that data and control edges demand."""
+"""Functions that Trivium compiles in part: ops without a rule run in TensorFlow, between compiled clusters, in the
+order that data and control edges require."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Clustered:
     def _tell_cut(self, cuts: Sequence[Edge]) -> None:
         for node in dict.fromkeys(tensor.op for tensor, _ in cuts):
             place = location_of(node).describe()
-            text = f"What uses {place} is compiled for each size or value that it has: this follows from data."
+            text = f"What uses {place} is compiled for each size or value that it has: this depends on data."
             journal.left(place, text)
             log.info(text)
 

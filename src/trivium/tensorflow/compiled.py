@@ -1,4 +1,4 @@
-"""A concrete function of TensorFlow as machine code: imported and compiled for each combination of sizes, run eagerly
+"""A TensorFlow concrete function as machine code: imported and compiled for each combination of sizes, run eagerly
 or as a node of a graph, with a gradient that is compiled as well."""
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Compiled:
         self._read: tuple[int, ...] = ()
         """The positions of the operands whose elements are known while importing."""
         self._room = 0
-        """How many rows results have at least whose number follows from data."""
+        """How many rows results have at least whose number depends on data."""
         self._code: Recent[tuple[Any, ...], Code] = Recent(setup.programs)
 
     def _inputs(self) -> list[Variable | Any]:

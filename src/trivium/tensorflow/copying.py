@@ -1,4 +1,4 @@
-"""Parts of TensorFlow's graphs as functions of their own: their nodes are copied while a new function is traced."""
+"""Parts of TensorFlow's graphs as separate functions: their nodes are copied while a new function is traced."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which nodes of a function run where: what has no rule runs in TensorFlow; the rest is compiled, in one part after
-another if something foreign is between them, or if data determines the sizes with which a part computes."""
+"""Decides which nodes of a function run where: ops without a rule run in TensorFlow; the rest is compiled, in several
+parts if a TensorFlow op is between them, or if the sizes of a part depend on data."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ Edge = tuple[tf.Tensor, tf.Operation]
 
 
 def edges_of_counted(nodes: Sequence[tf.Operation], node: tf.Operation, counted: Collection[str]) -> list[Edge]:
-    """Returns the edges from tensors whose extents follow from data to what cannot be computed with them, among them
+    """Returns the edges from tensors whose extents depend on data to what cannot be computed with them, among them
     those to `node`. None if it is refused for something inside it."""
     own = [(x, node) for x in node.inputs if x.name in counted]
     edges = [

@@ -77,7 +77,7 @@ class Function:
         self._methods: WeakKeyDictionary[object, Function] = WeakKeyDictionary()
         self._traces: Recent[Hashable, Trace] = Recent(MOST_SIGNATURES)
         self._compiled: dict[Hashable, Trace] = {}
-        self._is_told = False
+        self._is_reported = False
         functools.update_wrapper(self, getattr(self.traced, "python_function", f))
 
     @property
@@ -205,9 +205,9 @@ def _inside_a_graph(f: Function, args: Sequence[object], kwargs: Mapping[str, ob
     if is_tracing():  # by Trivium: the call becomes a part of the program
         return f.traced(*args, **kwargs)
     if GraphOrParentsInXlaContext(get_default_graph()):
-        if not f._is_told:
+        if not f._is_reported:
             log.warning("XLA compiles %s, because it is called inside a function with jit_compile=True", f.name)
-            f._is_told = True
+            f._is_reported = True
         return f.traced(*args, **kwargs)
     trace, inputs = f.specialize(args, kwargs)
     return trace.run(inputs)

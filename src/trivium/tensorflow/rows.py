@@ -1,5 +1,5 @@
-"""The rows that exist of a program's results, where their number follows from data: cut out of results with room for
-more. Lists inside of a program have room for more elements, too."""
+"""Slices the existing rows out of a program's results, where their number depends on data and results have space for
+more. Lists inside a program have space for more elements as well."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trivium.ir.errors import Error
 @dataclass(frozen=True)
 class Rows:
     """What belongs to each result of a function, in those of its program; nothing if they are the same. `lists` says
-    for how many elements those lists have room whose length follows from data."""
+    for how many elements those lists have room whose length depends on data."""
 
     name: str
     outputs: Sequence[Output]

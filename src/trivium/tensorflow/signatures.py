@@ -1,5 +1,5 @@
-"""Signatures of calls: tensors are identified by dtype and shape, variables by themselves, what consists of tensors by
-its type, and everything else by value or identity."""
+"""Signatures of calls: tensors are identified by dtype and shape, variables by identity, composites of tensors by type,
+and everything else by value or identity."""
 
 from __future__ import annotations
 

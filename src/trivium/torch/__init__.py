@@ -9,11 +9,11 @@ parameters and buffers are constants of inference programs, which are then compi
 modes of PyTorch's own compiler are accepted, so that code written for it runs: `max-autotune` means the option
 `"autotune": True`, the others the default.
 
-An op without a rule, or a custom op, runs in PyTorch between compiled parts of its graph, and the logger warns of it
-once; with `"fallback": False` it is an error, which lists all of them.
+An op without a rule, or a custom op, runs in PyTorch between compiled parts of its graph, and the logger warns about it
+once; with `"fallback": False`, an error lists all such ops.
 
-A compiled graph takes no notice of indices that are out of range, and of integers that are divided by zero. With
-`"checks": True`, or with `TRIVIUM_CHECKS=1` in the environment, it raises PyTorch's own error of them after the run.
+A compiled graph does not detect indices that are out of range, or integer divisions by zero. With `"checks": True`, or
+with `TRIVIUM_CHECKS=1` in the environment, it raises PyTorch's own error for them after the run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Graphs of tensors in the memory of a GPU, which PyTorch calls cuda, also if it is one of AMD's. Their programs run on
-that GPU, on the addresses of the tensors, in the order of the stream to which PyTorch tells its own work. The functions
-at the top are all that is asked of `torch.cuda`."""
+"""Graphs of tensors in GPU memory; PyTorch calls the device cuda, even for AMD GPUs. Their programs run on that GPU,
+directly on the memory of the tensors, on PyTorch's current stream. The functions at the top are all uses of
+`torch.cuda`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def stream_of(device: torch.device) -> int:
     """Returns the driver's handle of the stream that PyTorch uses for a device at present."""
     if torch.cuda.is_current_stream_capturing():
         raise ExecutionError(
-            "PyTorch is recording a graph of CUDA, which cannot contain a program of Trivium's: Trivium records its own"
+            "PyTorch is capturing a CUDA graph, which cannot contain a Trivium program: Trivium captures its own graphs"
         )
     return torch.cuda.current_stream(device).cuda_stream
 
@@ -49,7 +49,7 @@ Named = Iterable[tuple[str, object]]
 
 def device_of(title: str, inputs: Named, results: Named = ()) -> torch.device:
     """Returns the device of a graph: that of all its tensors, except for scalars on the CPU that it is given. Raises an
-    `Error` if they are on several, or on one that is neither a CPU nor a GPU of CUDA's."""
+    `Error` if they are on several, or on one that is neither a CPU nor a CUDA GPU."""
     found: dict[torch.device, str] = {}
     for name, tensor in inputs:
         if isinstance(tensor, torch.Tensor) and (tensor.ndim or place_of(tensor) != CPU):

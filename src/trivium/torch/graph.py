@@ -1,5 +1,5 @@
-"""Graphs of AOTAutograd as compiled functions: one program for each combination of sizes, in parts where an op has no
-rule."""
+"""AOTAutograd's graphs as compiled functions: one program for each combination of sizes, in several parts if an op has
+no rule."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ logger = logging.getLogger("trivium.torch")
 _numbers = itertools.count(1)
 
 _warned: set[tuple[str, str]] = set()
-"""Ops that run in PyTorch, by name and reason; each is told once."""
+"""Ops that run in PyTorch, by name and reason; each is reported once."""
 
 
 class CompiledGraph:

@@ -1,5 +1,5 @@
-"""What AOTAutograd knows of the graph that is being compiled: which inputs are parameters, which of them change, which
-outputs the user sees, and whether its own function around the graph would do anything."""
+"""What AOTAutograd knows about the graph that is being compiled: which inputs are parameters, which of them change,
+which outputs the user sees, and whether its own function around the graph would do anything."""
 
 from __future__ import annotations
 

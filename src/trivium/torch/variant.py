@@ -86,7 +86,7 @@ class Variant:
         return [self._output(output, made, seen) for output in self.outputs]
 
     def _executed(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Runs the program. If its extents follow from its data, results have shapes only afterwards."""
+        """Runs the program. If its extents depend on its data, results have shapes only afterwards."""
         if self.results is None:
             return [to_tensor(array) for array in self.loaded.execute(*map(to_array, given))]
         made = [_empty_strided_cpu(*result) for result in self.results]

@@ -56,7 +56,7 @@ def test_an_entry_that_is_not_a_shared_object_is_compiled_again(
     assert kept.get(jit._key(text, host())) == whole
 
 
-def test_keys_tell_targets_apart() -> None:
+def test_keys_distinguish_targets() -> None:
     text = THREE(host().triple)
     others = [replace(host(), cpu="another"), replace(host(), features="+none"), replace(host(), triple="none")]
     assert len({jit._key(text, target) for target in (host(), *others)}) == 4

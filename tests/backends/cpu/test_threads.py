@@ -56,7 +56,7 @@ def test_the_runtime_is_called_where_work_is_split() -> None:
     assert not calls((5, 5), host().with_threads(4))
 
 
-def test_rows_have_scratch_of_their_own() -> None:
+def test_rows_have_separate_scratch_memory() -> None:
     rows, extent = 64, 3000
     b = KernelBuilder("rows")
     x, y = b.input("x", "f32", (rows, extent)), b.output("y", "f32", (rows, extent))

@@ -1,4 +1,4 @@
-"""What an object file or a code object for AMD's GPUs says about its kernels, in the metadata that LLVM writes for the
+"""What an object file or a code object for AMD GPUs says about its kernels, in the metadata that LLVM writes for the
 driver: a note in MessagePack."""
 
 from __future__ import annotations

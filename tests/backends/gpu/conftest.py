@@ -34,7 +34,7 @@ def device() -> GpuClient:
 
 @pytest.fixture
 def simulated_device() -> Iterator[Cuda]:
-    """A simulated GPU of NVIDIA's, of which nothing is left at the end."""
+    """A simulated NVIDIA GPU, which must have nothing allocated at the end."""
     simulator.fake().fake_reset(0, 0)
     with simulator.opened() as opened:
         yield opened
@@ -55,7 +55,7 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[GpuClient]]:
 
 @pytest.fixture
 def simulated_waves() -> Iterator[Hip]:
-    """A simulated GPU of AMD's, whose waves have 64 threads, and of which nothing is left at the end."""
+    """A simulated AMD GPU, whose waves have 64 threads, and which must have nothing allocated at the end."""
     simulated_hip.fake().fake_reset(0, 0)
     with simulated_hip.opened() as opened:
         yield opened

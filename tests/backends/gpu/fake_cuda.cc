@@ -1,6 +1,6 @@
-// NVIDIA's driver API on the host, on the simulator, as strict as it can be: it counts its calls and fails where it is
-// told to, refuses what was released or is not the thread's context, and does what a stream was told as late as it may:
-// when somebody waits. A module is a shared object of the host.
+// A fake CUDA driver on the host, which runs kernels on the simulator. It is as strict as possible: it counts its calls
+// and fails on request, refuses what was released or is not the thread's context, and does the work of a stream as late
+// as allowed: when somebody waits for it. A module is a shared object of the host.
 #include <dlfcn.h>
 #include <elf.h>
 #include <unistd.h>

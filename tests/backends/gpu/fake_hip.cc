@@ -1,5 +1,5 @@
-// AMD's HIP on the host: the library that stands for NVIDIA's driver, under AMD's names. What differs is how a thread
-// says which device it means, and what a device tells about itself.
+// A fake HIP driver on the host: the fake CUDA driver under HIP's names. Only how a thread selects its device, and how a
+// device describes itself, are different.
 #define FAKE_HIP
 #define cuGetErrorName hipDrvGetErrorName
 #define cuGetErrorString hipDrvGetErrorString

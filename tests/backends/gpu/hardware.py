@@ -1,6 +1,6 @@
-"""What is tried on a GPU of NVIDIA's beside records and random programs: that matrix instructions, asynchronous copies,
-atomic operations and fences are as we read them. Each task returns what is wrong, like those of `tasks.py`: what a GPU
-refuses makes it unusable for the process."""
+"""Tests for an NVIDIA GPU besides records and random programs: whether matrix instructions, asynchronous copies, atomic
+operations and fences behave as we understand their documentation. Each task returns what is wrong, like those of
+`tasks.py`: after a failed kernel, a process cannot use its GPU any more."""
 
 from __future__ import annotations
 

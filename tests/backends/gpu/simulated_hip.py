@@ -1,6 +1,6 @@
-"""A GPU of AMD's without one: the module that LLVM would compile for it runs on the simulator, in waves of as many
-threads, behind a library that stands for HIP (`fake_hip.cc`). It proves what kernels do in such waves, and what
-`hip.py` does; not LLVM's code generator for AMD, nor its linker, nor anything about speed."""
+"""A simulated AMD GPU: modules that LLVM would compile for it run on the simulator, in waves of the same size, behind a
+fake HIP driver (`fake_hip.cc`). This tests kernels in such waves, and `hip.py`, but neither LLVM's code generator for
+AMD, nor its linker, nor speed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def name(architecture: str) -> str:
 
 @functools.cache
 def library(architecture: str) -> Path:
-    """Returns the library that stands for HIP, on a machine with a GPU of this architecture."""
+    """Returns the fake HIP driver, on a machine with a GPU of this architecture."""
     options = f'-DARCHITECTURE="{architecture}"', f"-DWARP={WAVES[architecture]}"
     return built(name(architecture), "fake_hip.cc", options)
 
@@ -85,7 +85,7 @@ def for_the_host(text: str, how: Assembling) -> bytes:
 
 
 def on_the_host(text: str) -> str:
-    """Returns a module of AMD's as one of the host's, with a function that the simulator calls for each kernel."""
+    """Returns an AMD module as one of the host's, with a function that the simulator calls for each kernel."""
     text = re.sub(r"^target .*$", "", text, flags=re.MULTILINE)
     text = re.sub(r'"amdgpu-[\w-]+"(="[\d,]+")?', "", text.replace("amdgpu_kernel ", ""))
     # All memory of the host has one address space, but for pointers' types.

@@ -1,7 +1,6 @@
-"""A GPU of NVIDIA's without one: the module which NVIDIA's driver would get runs on the host, behind a library that
-stands for the driver's. LLVM compiles the same text for this processor, with functions of `simulator.cc` in place of
-NVIDIA's intrinsics; `fake_cuda.cc` has the driver's functions. It proves what the kernels and `cuda.py` do; not LLVM's
-code generator for NVIDIA, nor anything about speed."""
+"""A simulated NVIDIA GPU: modules for NVIDIA's driver run on the host, behind a fake driver (`fake_cuda.cc`). LLVM
+compiles the same text for this CPU, with functions of `simulator.cc` in place of NVIDIA's intrinsics. This tests the
+kernels and `cuda.py`, but neither LLVM's code generator for NVIDIA, nor speed."""
 
 from __future__ import annotations
 
@@ -125,7 +124,7 @@ LeaveOut = Callable[[int], Iterator[int]]
 
 @functools.cache
 def built(name: str = NAME, driver: str = "fake_cuda.cc", more: tuple[str, ...] = ()) -> Path:
-    """Returns the library that stands for a driver's, which is built when its sources have changed."""
+    """Returns a fake driver's library, which is built when its sources have changed."""
     here = Path(__file__).parent
     options = *OPTIONS, *more, f"-Wl,-soname,{name}"
     sources = b"".join(path.read_bytes() for kind in ("*.h", "*.cc") for path in sorted(here.glob(kind)))
@@ -151,7 +150,7 @@ def fake() -> ctypes.CDLL:
 
 
 def declared(path: Path) -> ctypes.CDLL:
-    """Returns the functions for tests of a library that stands for a driver's."""
+    """Returns the functions of a fake driver that are for tests."""
     library = ctypes.CDLL(str(path))
     library.fake_reset.argtypes = ctypes.c_long, ctypes.c_int
     library.fake_fail.argtypes = ctypes.c_char_p, ctypes.c_int
@@ -210,7 +209,7 @@ GRANTED = '@"granted" = internal addrspace(3) global [232448 x i8] zeroinitializ
 
 
 def on_the_host(text: str) -> str:
-    """Returns a module of NVIDIA's as one of the host's, with a function that the simulator calls for each kernel."""
+    """Returns an NVIDIA module as one of the host's, with a function that the simulator calls for each kernel."""
     text = re.sub(r"^target .*$", "", text, flags=re.MULTILINE)
     text = re.sub(r'"nvvm\.\w+"="\d+"', "", text.replace("ptx_kernel ", "").replace(MAP_ATTRIBUTES, ""))
     text, has_window = _with_window(text)

@@ -44,7 +44,7 @@ from trivium.ir.errors import ExecutionError
 from trivium.ir.func import Module
 
 DEVICE = os.environ.get("TRIVIUM_TEST_DEVICE", "opencl:0")
-"""A device, or one of `SIMULATED`, or an architecture of AMD's, for which `simulated_hip.py` stands."""
+"""A device, or one of `SIMULATED`, or an AMD architecture, for which `simulated_hip.py` stands."""
 
 SIMULATED = {"simulator": (8, 0), "hopper": (9, 0)}
 """NVIDIA's driver and GPU, as `simulator.py` stands for them, of these compute capabilities. On a Hopper, a single tile
@@ -108,7 +108,7 @@ PROPERTIES = re.compile(
 
 
 def ptx(item: tuple[str, int]) -> str:
-    """Assembles the kernels of a record for an architecture of NVIDIA's. Returns a line for each: registers, bytes that
+    """Assembles the kernels of a record for an NVIDIA architecture. Returns a line for each: registers, bytes that
     are spilled, bytes of shared memory, and its name."""
     architecture, number = item
     dialect, facts = Nvptx(), target(architecture)
@@ -131,7 +131,7 @@ def ptx(item: tuple[str, int]) -> str:
 
 
 def code_object(item: tuple[str, int]) -> str:
-    """The same for an architecture of AMD's, by LLVM, and by the linker, where there is one."""
+    """The same for an AMD architecture, by LLVM, and by the linker, where there is one."""
     architecture, number = item
     facts = amdgcn.target(architecture)
     dialect = amdgcn.Amdgcn(facts.warp)

@@ -1,4 +1,4 @@
-"""Code for AMD's GPUs: LLVM assembles it without spilling registers, and a linker makes code objects of it. What it
+"""Code for AMD GPUs: LLVM assembles it without spilling registers, and a linker makes code objects of it. What it
 computes, `test_hip.py` tests."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_nothing_is_spilled(architecture: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("architecture", FAMILIES)
-def test_what_the_driver_is_told(architecture: str) -> None:
+def test_kernel_metadata(architecture: str) -> None:
     """Addresses of memory are all that a kernel is given, and its blocks and waves have the size that it is for."""
     facts = target(architecture)
     dialect = Amdgcn(facts.warp)
@@ -112,7 +112,7 @@ def test_atomic_operations_are_the_device_s() -> None:
 
 
 def test_unknown_architectures() -> None:
-    with pytest.raises(Error, match="unknown architecture 'gfx803' of AMD's, expected one of gfx908, gfx90a, "):
+    with pytest.raises(Error, match="unknown AMD architecture 'gfx803', expected one of gfx908, gfx90a, "):
         target("gfx803")
 
 

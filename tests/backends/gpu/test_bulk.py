@@ -43,7 +43,7 @@ BOTH = 2
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuClient]:
-    """A simulated GPU of compute capability 9.0, of which nothing is left at the end."""
+    """A simulated GPU of compute capability 9.0, which must have nothing allocated at the end."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     reset()
     with simulator.opened() as opened:
@@ -180,7 +180,7 @@ def test_random_programs_whose_products_share_launches(
     assert not tasks.judged(client, program_of_neighbours(seed), seed)
 
 
-def test_a_launch_is_told_of_few_arrays(client: GpuClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_takes_few_array_descriptors(client: GpuClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its arguments have 4096 bytes."""
     monkeypatch.setattr(tiles, "TENSOR_TILES", ((64, 1),))
     count, x, y, z = 10, "24x32xbf16", "32x16xbf16", "24x16xf32"
@@ -352,7 +352,7 @@ LIMITS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("limit", [{}, *LIMITS])
 def test_limits_of_the_driver(client: GpuClient, limit: dict[str, Any]) -> None:
-    """The library that stands for the driver refuses what the driver's documentation forbids."""
+    """The fake driver refuses what the driver's documentation forbids."""
     memory, wide = client.driver.allocate(64 * 128), ctypes.c_uint64
     room = (ctypes.c_char * 256)()
     given = {"place": 0, "type": 9, "rank": 2, "address": 0, "extents": (64, 64), "strides": (128,), "box": (64, 64)}

@@ -1,4 +1,4 @@
-"""CUDA's driver on a library that stands for NVIDIA's: results, memory, graphs, and every call failing once."""
+"""The CUDA backend with a fake driver: results, memory, graphs, and every call failing once."""
 
 from __future__ import annotations
 

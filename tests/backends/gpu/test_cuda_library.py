@@ -39,7 +39,7 @@ def test_versions() -> None:
     assert [text(number) for number in (12_000, 12_080, 13_010)] == ["12.0", "12.8", "13.1"]
 
 
-def test_errors_tell_the_innermost_request() -> None:
+def test_errors_name_the_innermost_operation() -> None:
     with (
         pytest.raises(cuda_library.CudaError, match=r"^CUDA failed, doing this: no$") as error,
         cuda_library.told("doing that"),

@@ -1,4 +1,4 @@
-"""Memory of a simulated GPU of NVIDIA's: copies in pieces, the pool, and its end."""
+"""Memory of a simulated NVIDIA GPU: copies in pieces, the pool, and its end."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_memory_returns_to_the_pool_in_the_order_of_the_stream(simulated_device:
     assert simulated_device.memory() == cuda_memory.PoolStatistics(4096, 4096, 4096)
 
 
-def test_out_of_memory_says_what_there_is(simulated_device: Cuda) -> None:
+def test_out_of_memory_reports_the_memory(simulated_device: Cuda) -> None:
     kept = simulated_device.allocate(1 << 20)
     text = (
         r"CUDA failed, allocating 2147483648 bytes: cuMemAllocFromPoolAsync returned CUDA_ERROR_OUT_OF_MEMORY, .*; "
@@ -79,7 +79,7 @@ def test_out_of_memory_says_what_there_is(simulated_device: Cuda) -> None:
     assert kept.nbytes == 1 << 20
 
 
-def test_what_the_pool_keeps_is_given_back_when_memory_is_short(simulated_device: Cuda) -> None:
+def test_the_pool_releases_cached_memory_when_memory_is_short(simulated_device: Cuda) -> None:
     """Two blocks that are no longer used are each too small for a third; the device may still work on them."""
     simulator.fake().fake_total(1 << 16)
     small = [simulated_device.allocate(24 << 10) for _ in range(2)]

@@ -63,7 +63,7 @@ def test_an_argument_is_not_copied(simulated_device: Cuda, monkeypatch: pytest.M
     assert len(other.streams) == 1
 
 
-def test_arrays_are_given_back(simulated_device: Cuda) -> None:
+def test_arrays_are_released(simulated_device: Cuda) -> None:
     before, other = len(dlpack._lent), placed(simulated_device, VALUES)
     found = simulated_device.borrowed(other)
     assert found is not None
@@ -74,7 +74,7 @@ def test_arrays_are_given_back(simulated_device: Cuda) -> None:
     assert len(dlpack._lent) == before
 
 
-def test_a_capsule_that_nobody_takes(simulated_device: Cuda) -> None:
+def test_an_unused_capsule(simulated_device: Cuda) -> None:
     before, other = len(dlpack._lent), placed(simulated_device, VALUES)
     capsule = other.__dlpack__(0)
     assert len(dlpack._lent) == before + 1

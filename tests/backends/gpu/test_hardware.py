@@ -1,6 +1,6 @@
-"""What only a GPU of NVIDIA's can tell: that LLVM's code and the driver's compiler do what the simulator does, and that
-matrix instructions, asynchronous copies and atomic operations are as we read them. `pytest -m gpu` runs these tests.
-Every test tells all that is wrong: a program that the GPU refuses, or does not end, takes only its process along."""
+"""Tests that need an NVIDIA GPU: LLVM's code and the driver's compiler behave like the simulator, and matrix
+instructions, asynchronous copies and atomic operations behave as we understand their documentation. `pytest -m gpu`
+runs these tests. Every test reports all programs that are wrong: if one crashes or hangs, only its process ends."""
 
 from __future__ import annotations
 

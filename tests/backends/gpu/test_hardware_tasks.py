@@ -29,7 +29,7 @@ def test_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told == dict.fromkeys(ITEMS, "")
 
 
-def test_a_product_without_matrix_instructions_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_product_without_matrix_instructions_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIVIUM_TEST_DEVICE", "simulator")
     item = "matrix_instructions", ((65, 33, 17), "bf16", (1, 0), 64, ")=128")
     assert "without its matrix instructions" in dict(outcomes(hardware.one, [item]))[item]

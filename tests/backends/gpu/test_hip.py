@@ -1,4 +1,4 @@
-"""HIP on a library that stands for AMD's: results, errors, graphs, and every call failing once."""
+"""The HIP backend with a fake driver: results, errors, graphs, and every call failing once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_through_the_front_door(monkeypatch: pytest.MonkeyPatch) -> None:
         found, reasons = backends.discovered()
         names = [f"{device.client.platform_name}:{device.id} {device.kind}" for device in found]
         assert "hip:0 Fake, gfx90a, 4 units, 1.0 GB, 128 GB/s" in names
-        assert reasons["hip:1"].startswith("unknown architecture 'gfx906' of AMD's, expected one of gfx908")
+        assert reasons["hip:1"].startswith("unknown AMD architecture 'gfx906', expected one of gfx908")
         del run, found
         opened = backends.client("hip:0")
         assert isinstance(opened, GpuClient)

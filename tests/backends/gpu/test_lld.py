@@ -1,4 +1,4 @@
-"""The linker for code of AMD's GPUs."""
+"""The linker for code of AMD GPUs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_one_of_a_version_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert lld.installed() == str(path)
 
 
-def test_what_the_linker_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_linker_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     program(tmp_path / "ld.lld", "echo LLD 19; echo 'ld.lld: error: no' >&2; exit 1")
     with pytest.raises(CompileError, match=r"ld\.lld does not link the program: ld\.lld: error: no"):

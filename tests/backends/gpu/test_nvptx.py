@@ -1,4 +1,4 @@
-"""Code for NVIDIA's GPUs: ptxas accepts it without spilling registers, and the same modules, run on a simulator,
+"""Code for NVIDIA GPUs: ptxas accepts it without spilling registers, and the same modules, run on a simulator,
 compute the interpreter's results."""
 
 from __future__ import annotations

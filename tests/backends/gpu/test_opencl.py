@@ -65,7 +65,7 @@ def test_empty_arrays(device: GpuClient) -> None:
     assert memory.nbytes == 0
 
 
-def test_errors_say_what_was_asked_for(device: GpuClient) -> None:
+def test_errors_name_the_failed_operation(device: GpuClient) -> None:
     with pytest.raises(ExecutionError, match=r"OpenCL failed, allocating \d+ bytes of \d+: "):
         device.driver.allocate(1 << 60)
     with pytest.raises(ExecutionError, match="OpenCL failed, building the program"):

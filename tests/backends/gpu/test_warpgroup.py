@@ -52,7 +52,7 @@ SHAPES = [(128, 128, 64), (65, 33, 17), (100, 200, 136), (31, 129, 72)]
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuClient]:
-    """A simulated GPU of compute capability 9.0 that copies no boxes, of which nothing is left at the end."""
+    """A simulated GPU of compute capability 9.0 without TMA, which must have nothing allocated at the end."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     fake = simulator.fake()
     fake.fake_reset(0, 0)

@@ -238,7 +238,7 @@ def test_capsules() -> None:
     assert STAGES[-1] == "execute"
 
 
-def test_the_first_that_knows_a_target_is_asked() -> None:
+def test_the_first_registry_that_has_a_target_is_used() -> None:
     asked = []
 
     def nobody(target: str) -> None:

@@ -53,7 +53,7 @@ def launches(module: Module, target: Target) -> int:
         pytest.param((2, 16, 16, 16), {"joined": False}, False, id="nothing lies along the rows"),
     ],
 )
-def test_what_is_a_kernel_of_its_own(shape: tuple[int, ...], options: dict, apart: bool) -> None:
+def test_which_transposes_are_separate_kernels(shape: tuple[int, ...], options: dict, apart: bool) -> None:
     assert (np.prod(shape) >= LEAST) == (shape != (2, 8, 4, 4))
     module = centred(shape, **options)
     assert launches(module, WIDE) == launches(module, replace(WIDE, layouts=None)) + apart

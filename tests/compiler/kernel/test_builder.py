@@ -59,7 +59,7 @@ def test_python_numbers_take_the_type_of_the_other_operand() -> None:
         b.select(b.constant(True, "i1"), 0, 1)
 
 
-def test_a_conversion_to_the_same_type_is_none() -> None:
+def test_a_conversion_to_the_same_type_is_removed() -> None:
     b = KernelBuilder("convert")
     one = b.constant(1, "i32")
     assert b.convert(one, "i32") is one

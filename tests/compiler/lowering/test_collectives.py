@@ -159,7 +159,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_computations_of_their_own_are_refused(name: str) -> None:
+def test_other_computations_are_refused(name: str) -> None:
     with pytest.raises(
         CompileError, match="all_reduce combines by an arbitrary computation, expected one op: add, multiply"
     ):
@@ -181,6 +181,6 @@ def test_sums_in_a_wider_type_are_refused() -> None:
         lowered(module(line, kind="bf16"))
 
 
-def test_groups_of_nobody_are_refused() -> None:
+def test_empty_groups_are_refused() -> None:
     with pytest.raises(CompileError, match="all_reduce lists no groups, expected groups of all devices"):
         lowered(module(reduce(by("add"), groups="replica_groups = dense<> : tensor<0x0xi64>")))

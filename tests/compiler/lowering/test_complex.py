@@ -81,7 +81,7 @@ def test_comparisons(direction: str) -> None:
     expect_same(text, X, np.where(np.arange(7) % 2, X, X.conj()))
 
 
-def test_what_no_rule_knows_is_named() -> None:
+def test_names_without_a_rule_are_reported() -> None:
     b = KernelBuilder("none")
     one = b.constant(1.0, "f32")
     with pytest.raises(CompileError, match="frobnicate of complex numbers cannot be compiled"):

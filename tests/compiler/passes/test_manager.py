@@ -56,14 +56,14 @@ def test_a_repetition_ends_when_nothing_changes() -> None:
     assert len(list(module.main.body.block)) == 1
 
 
-def test_who_watches_is_told_of_every_pass_that_changes_something_and_of_every_rewrite() -> None:
+def test_watchers_see_every_pass_that_changes_something_and_every_rewrite() -> None:
     told = Told()
     with watched_by(told):
         run_passes(parse(TEXT), (Repeat((Canonicalize(), DeadCode())), DeadCode()))
     assert told.words == ["began", "constant_to_the_right", "add_zero", "canonicalize", "dce"]
 
 
-def test_nobody_is_told_afterwards() -> None:
+def test_a_failed_pipeline_ends_the_watch() -> None:
     told = Told()
     with pytest.raises(Error, match="no"), watched_by(told):
         run_passes(parse(TEXT), (Fails(),))

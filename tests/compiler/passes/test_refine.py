@@ -292,7 +292,7 @@ def test_a_slice_of_known_size_is_compiled_once_for_all_places():
     assert run.specialize(x, np.array([0])).loaded is run.specialize(x, np.array([4])).loaded
 
 
-def test_custom_calls_tell_their_shapes():
+def test_custom_calls_check_their_shapes():
     call = "%0 = stablehlo.custom_call @Sharding(%x) : (tensor<?xf32>) -> {0}\nreturn %0 : {0}"
     _, both = compiled(call.replace("{0}", "tensor<?xf32>"), "(%x: tensor<?xf32>) -> tensor<?xf32>")
     both(np.ones(3, F32))

@@ -157,7 +157,7 @@ def test_effects_inside_of_other_transformations(ordered):
     assert seen == [3, 4]
 
 
-def test_effects_whose_results_nobody_needs_happen():
+def test_effects_with_unused_results_happen():
     seen = []
     inner = trivium.jit(lambda x: io_callback(lambda a: seen.append(float(a)), None, x))
     assert float(jax.jit(lambda x: (inner(x), x + 1)[1])(np.float32(1))) == 2

@@ -88,7 +88,7 @@ def test_float8(given: str, target: str, saturate: int) -> None:
     check("CastLike", [x, np.zeros(1, dtype_of(target))], saturate=saturate)
 
 
-def test_float8_saturates_unless_told_otherwise() -> None:
+def test_float8_saturates_by_default() -> None:
     x = np.array([1e6, -np.inf], np.float32)
     limits = np.array([448, -448], ml_dtypes.float8_e4m3fn)
     check("Cast", [x], limits, to=TensorProto.FLOAT8E4M3FN)

@@ -1,4 +1,4 @@
-"""Programs for any size: sizes that a model leaves open, and shapes, axes and bounds that are its inputs, against
+"""Programs for any size: dynamic sizes of a model, and shapes, axes and bounds that are its inputs, against
 ONNX's reference evaluator."""
 
 from typing import Any

@@ -54,7 +54,7 @@ def test_wrong_models_are_refused(given: Any, message: str) -> None:
         ({"x": (3,)}, "expected a shape like"),
         ({"x": (3, 2), "z": (1,)}, "shapes has z, expected inputs: x"),
         ({"x": (None, 3)}, "expected a shape like"),
-        ({"x": ("N", 2)}, r"shapes gives input x \('N', 2\), expected numbers, or None for a size that stays open"),
+        ({"x": ("N", 2)}, r"shapes gives input x \('N', 2\), expected numbers, or None for a dynamic size"),
         ({"x": 3}, "shapes gives input x 3, expected a sequence of numbers"),
     ],
 )

@@ -53,7 +53,7 @@ def test_functions_in_files_do_not_run(suffix: str, tmp_path: Path, marker: Path
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(trivium.Error, match="is no file"):
+    with pytest.raises(trivium.Error, match="is not a file"):
         trivium.from_tensorflow(tmp_path / "model.keras")
     (tmp_path / "model.keras").write_bytes(b"nothing")
     with pytest.raises(trivium.Error, match="Keras cannot load"):

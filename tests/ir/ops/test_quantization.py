@@ -72,7 +72,7 @@ def test_processes_that_get_nothing_have_zeros():
     assert second.tolist() == ONE.tolist()
 
 
-def test_blocks_have_parameters_of_their_own():
+def test_blocks_have_separate_parameters():
     blocks = SubChannelType(
         *(NARROW.storage_type, NARROW.expressed_type, -128, 127),
         *(((0, 2), (1, 3)), (2, 2), (1.0, 0.5, 2.0, 4.0), (0, 1, -2, 0)),

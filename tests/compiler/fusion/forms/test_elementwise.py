@@ -48,7 +48,7 @@ def test_a_reduction_of_its_loops_makes_rows() -> None:
     assert (form.space, form.points, form.row) == ((i, j), (i,), (j,))
 
 
-def test_a_reduction_that_all_loops_demand_has_a_row_of_its_own() -> None:
+def test_a_reduction_that_all_loops_demand_has_a_separate_row() -> None:
     (i,) = space_of(4)
     form = Elementwise((i,)).around(OPS["sum"], indices_of([i]), TARGET)
     assert isinstance(form, Rows)

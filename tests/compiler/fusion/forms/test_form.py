@@ -55,7 +55,7 @@ BOTH = indices_of([I, J])
 
 
 @pytest.mark.parametrize("name", ["sum", "dot"])
-def test_what_needs_loops_of_its_own_is_not_taken_in(name: str) -> None:
+def test_ops_that_need_separate_loops_do_not_join(name: str) -> None:
     """Unless a form overrides this."""
     demand = indices_of([I]) if name == "sum" else BOTH
     assert FORM.taking(OPS[name], demand, 0, TARGET) is None
