@@ -12,7 +12,7 @@ from trivium.compiler.lowering import STEP
 from trivium.compiler.lowering.launches import Argument, Temporary
 from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
-from trivium.compiler.memory import require_memory
+from trivium.compiler.memory import available_memory, require_memory
 from trivium.compiler.ordering import batched, spans
 from trivium.compiler.program import Array, Copy, Input, Launch, Output, Program, Step
 from trivium.compiler.target import Target
@@ -40,7 +40,7 @@ def lower(module: Module, target: Target) -> Program:
     batches = batched(program.steps) if target.batches else [program.steps]
     program.steps = [step for batch in batches for step in batch]
     assign_buffers(program, target.alignment, spans(batches) if target.batches else ())
-    require_memory(program, program.arena_size)
+    require_memory(program, program.arena_size, target)
     return program
 
 
@@ -48,7 +48,7 @@ class _Lowering(ProgramBuilder):
     """Turns blocks into steps: fused groups become launches of kernels, other ops have step rules."""
 
     def __init__(self, target: Target) -> None:
-        super().__init__()
+        super().__init__(available_memory(target))
         self._target = target
 
     def block(self, block: Block) -> list[Step]:

@@ -100,6 +100,9 @@ class Target:
     cache_bytes: tuple[int, ...]
     """The sizes of the caches that belong to one thread, the nearest first."""
 
+    memory_bytes: int | None = None
+    """The memory of the device; None if it is the host's."""
+
     shared_memory_bytes: int = 0
     """Scratch memory that the threads of a group share; 0 where a thread's scratch is its own."""
 

@@ -103,7 +103,7 @@ def emit_program(
     emitted.host_calls = [s for s in walk(program.steps) if isinstance(s, HostCall | PythonCall)]
     begin = -(-program.arena_size // target.alignment) * target.alignment
     emitted.arena_size = begin + workspace if workspace else program.arena_size
-    require_memory(program, emitted.arena_size)
+    require_memory(program, emitted.arena_size, target)
     _Entry(program, target, emitted, calls, I64(begin), options.traced, timed).emit()
     return emitted
 

@@ -60,7 +60,7 @@ def assemble_program(
     emitted = emit_program(program, dialect, target, fast_math)
     counters = _aligned(program.arena_size, target)
     begin = _aligned(counters + 4 * emitted.counters, target)
-    require_memory(program, begin + emitted.workspace)
+    require_memory(program, begin + emitted.workspace, target)
     plan = plans.plan_of(program, emitted.work, counters, begin)
     storages = [value.storage for value in program.values() if isinstance(value.storage, Constant)]
     return Artifact(

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -171,6 +172,8 @@ class Cuda:
         with ExitStack() as opened, told(f"opening device {number}"):
             self._device = self._cuda.value("cuDeviceGet", ctypes.c_int, number)
             self._describe()
+            memory = self._cuda.value("cuDeviceTotalMem_v2", ctypes.c_size_t, self._device)
+            self.target = replace(self.target, memory_bytes=memory)
             self._retain(opened)
             opened.callback(self._close_inside)
             with self.current():

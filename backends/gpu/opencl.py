@@ -140,7 +140,8 @@ class OpenCl:
             self._queue = cl.CommandQueue(self._context)
         # Parts of buffers must begin at a multiple of this many bits.
         alignment, busy = max(128, self._device.mem_base_addr_align // 8), 64 * self._device.max_compute_units
-        self.target = spirv.target(alignment=alignment, busy=busy)
+        memory = None if _is_processor(self._device) else self._device.global_mem_size
+        self.target = spirv.target(alignment=alignment, busy=busy, memory_bytes=memory)
         self.dialect: Dialect = spirv.SpirV()
         gigabytes = self._device.global_mem_size / 2**30
         self.kind = f"{self._device.name.strip()}, {self._device.max_compute_units} units, {gigabytes:.1f} GB"

@@ -16,7 +16,7 @@ from trivium.compiler.program import Arena, Array, Constant, Copy, Launch, Step
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
 from trivium.ir.errors import CompileError
-from trivium.ir.memory import memory_limit, size_text
+from trivium.ir.memory import size_text
 from trivium.ir.types import TensorType
 
 LARGEST_STORED_SPLAT = 1 << 20
@@ -25,9 +25,11 @@ time."""
 
 
 class ProgramBuilder(ABC):
-    """A program under construction: its steps, and the array of every value that has a buffer."""
+    """A program under construction: its steps, and the array of every value that has a buffer. `available`: the bytes
+    of memory that there are."""
 
-    def __init__(self) -> None:
+    def __init__(self, available: int) -> None:
+        self._available = available
         self._arrays: dict[Value, Array] = {}
         self._views: dict[Value, Value] = {}
         self._constants: dict[int, Array] = {}
@@ -43,10 +45,10 @@ class ProgramBuilder(ABC):
         kind = value.type.element_type
         shape = (*shape, *parts(kind))
         array = Array(name, dtype_of(kind), shape, storage, is_pair(kind))  # type: ignore[arg-type]
-        if array.nbytes > memory_limit():
+        if array.nbytes > self._available:
             raise CompileError(
                 f"{name} has type {value.type}, {size_text(array.nbytes)}; expected at most "
-                f"{size_text(memory_limit())}, the available memory",
+                f"{size_text(self._available)}, the available memory",
                 **origin_of(value.op if isinstance(value, Temporary) else value),
             )
         return array

@@ -22,9 +22,10 @@ from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda, CudaKernel
 from trivium.backends.gpu.cuda_memory import CudaMemory
 from trivium.backends.gpu.driver import Queue, Recordings
+from trivium.compiler import memory
 from trivium.compiler.artifact import Artifact
 from trivium.compiler.program import Arena, Array, Input, Launch, Output, Program
-from trivium.ir.errors import Error, ExecutionError
+from trivium.ir.errors import CompileError, Error, ExecutionError
 
 INVALID_VALUE, OUT_OF_MEMORY, ILLEGAL_ADDRESS = 1, 2, 700
 
@@ -60,6 +61,25 @@ def test_through_the_front_door(monkeypatch: pytest.MonkeyPatch) -> None:
             assert isinstance(opened, GpuClient)
             assert isinstance(opened.driver, Cuda)
             opened.driver.close()
+
+
+@pytest.mark.parametrize("elements", [1 << 27, (1 << 28) + 1])
+def test_a_program_needs_memory_of_the_device(
+    elements: int, simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of which this one has 1 GB, not that of the host."""
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    monkeypatch.setattr(memory, "memory_limit", lambda: 1 << 20)
+    client, kind = GpuClient(simulated_device, 0), f"tensor<{elements}xf32>"
+    module = trivium.parse(f"""func.func @main(%x: tensor<f32>) -> {kind} {{
+      %0 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> {kind}
+      return %0 : {kind}
+    }}""")
+    if elements <= 1 << 28:
+        client.compile(module)
+        return
+    with pytest.raises(CompileError, match=r"1073741828 bytes .*expected at most 1073741824 bytes"):
+        client.compile(module)
 
 
 def test_a_device_that_is_not_there() -> None:

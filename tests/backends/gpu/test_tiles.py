@@ -11,9 +11,7 @@ from tests.backends.gpu.test_contraction import product
 from trivium.backends.gpu import nvptx, spirv, tiles
 from trivium.backends.gpu.schedule import parallel_loop
 from trivium.backends.gpu.target import GpuTarget
-from trivium.compiler import memory
 from trivium.compiler.kernel.structure import Block
-from trivium.compiler.lowering import program_builder
 from trivium.compiler.program import Launch
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.ir.func import Module
@@ -44,15 +42,11 @@ def test_there_must_be_enough_tiles(rows: int, columns: int, depth: int, tiled: 
     ("rows", "columns", "depth"), [((1 << 31) - 1, 16, 16), (16, (1 << 31) - 1, 16), (16, 16, (1 << 31) - 1)]
 )
 @pytest.mark.parametrize("more", [0, 1])
-def test_iterations_have_numbers_of_32_bits(
-    rows: int, columns: int, depth: int, more: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_iterations_have_numbers_of_32_bits(rows: int, columns: int, depth: int, more: int) -> None:
     """What is larger is computed without tiles: LLVM would cut its extents off."""
-    for module in (program_builder, memory):
-        monkeypatch.setattr(module, "memory_limit", lambda: 1 << 48)
     sizes = [size + more if size > 16 else size for size in (rows, columns, depth)]
     for architecture in ("sm_80", "sm_90a"):
-        target = nvptx.target(architecture)
+        target = replace(nvptx.target(architecture), memory_bytes=1 << 48)
         (step,) = Stages(product(sizes[0], sizes[1], sizes[2], dtype="bf16"), target, CompileOptions()).program.steps
         assert isinstance(step, Launch)
         loop = parallel_loop(step.kernel)
