@@ -34,9 +34,13 @@ VOLUME = normal(1, 4, 5, 4, 2)
 
 
 class Case(NamedTuple):
+    """A call of an op. `composed` computes the same by other ops: TensorFlow has no kernel of some ops for every
+    processor."""
+
     op: str
     function: Callable[..., Any]
     inputs: tuple[np.ndarray, ...]
+    composed: Callable[..., Any] | None = None
 
 
 def case(op: str, function: Callable[..., Any], *inputs: np.ndarray) -> Case:

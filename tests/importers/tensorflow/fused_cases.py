@@ -22,9 +22,11 @@ IMAGE, KERNEL = f(2, 5, 6, 3), f(3, 3, 3, 4)
 COARSE = R.integers(0, 3, (1, 5, 6, 2)).astype(np.float32)
 
 
-def case(op: str, function: Callable[..., Any], *inputs: np.ndarray) -> Case:
+def case(
+    op: str, function: Callable[..., Any], *inputs: np.ndarray, composed: Callable[..., Any] | None = None
+) -> Case:
     """A case of a function that only a graph can contain."""
-    return Case(op, tf.function(function, autograph=False), inputs)
+    return Case(op, tf.function(function, autograph=False), inputs, composed)
 
 
 def fused_conv(x: Any, w: Any, *args: Any, names: list[str], **attributes: Any) -> Any:
@@ -97,10 +99,27 @@ FUSED_CASES = [
         *(IMAGE, KERNEL, f(4), f(4), f(4), np.abs(f(4))),
     ),
     *(
-        case("_FusedMatMul", lambda a, b, c, names=names: fused_matmul(a, b, c, names), f(3, 4), f(5, 4), f(5))
-        for names in (["BiasAdd"], ["BiasAdd", "Tanh"], ["BiasAdd", "GeluExact"], ["BiasAdd", "GeluApproximate"])
+        case(
+            "_FusedMatMul",
+            lambda a, b, c, names=names: fused_matmul(a, b, c, names),
+            *(f(3, 4), f(5, 4), f(5)),
+            composed=lambda a, b, c, then=then: then(tf.matmul(a, b, transpose_b=True) + c),
+        )
+        for names, then in (
+            (["BiasAdd"], tf.identity),
+            (["BiasAdd", "Tanh"], tf.tanh),
+            (["BiasAdd", "GeluExact"], lambda x: tf.nn.gelu(x, approximate=False)),
+            (["BiasAdd", "GeluApproximate"], lambda x: tf.nn.gelu(x, approximate=True)),
+        )
     ),
-    case("_FusedBatchNormEx", fused_norm, f(2, 5, 6, 4), f(4), f(4)),
+    case(
+        "_FusedBatchNormEx",
+        fused_norm,
+        *(f(2, 5, 6, 4), f(4), f(4)),
+        composed=lambda x, scale, offset: tf.nn.relu(
+            tf.nn.batch_normalization(x, tf.zeros([4]), tf.ones([4]), offset, scale, 1e-4)
+        ),
+    ),
     case("_UnaryOpsComposition", lambda x: composed(x, ["Abs", "Log", "Relu"]), f(9)),
     case("MaxPoolGradGrad", second_gradient, COARSE, f(*COARSE.shape)),
     case("MaxPoolGradGrad", lambda x, g: second_gradient(x, g, "VALID"), COARSE, f(*COARSE.shape)),

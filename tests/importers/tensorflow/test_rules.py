@@ -23,12 +23,23 @@ pytestmark = pytest.mark.tensorflow
 ALL_CASES = [*CASES, *MORE_CASES, *FUSED_CASES, *RANDOM_CASES, *UNIFORM_CASES, *VARIOUS_CASES, *XLA_CASES]
 
 
+def by_tensorflow(case: Case) -> object:
+    """Returns what TensorFlow computes: by its kernel of the op, or by other ops if it has none for this processor."""
+    inputs = [tf.constant(x) for x in case.inputs]
+    try:
+        return case.function(*inputs)
+    except tf.errors.OpError:
+        if case.composed is None:
+            raise
+        return case.composed(*inputs)
+
+
 @pytest.mark.parametrize("case", ALL_CASES, ids=[f"{i}-{case.op}" for i, case in enumerate(ALL_CASES)])
 def test_rule(case: Case) -> None:
     concrete = tf.function(case.function).get_concrete_function(*(tf.TensorSpec(x.shape, x.dtype) for x in case.inputs))
     module = trivium.from_tensorflow(concrete)
     module.verify()
-    expected = tf.nest.flatten(case.function(*map(tf.constant, case.inputs)))
+    expected = tf.nest.flatten(by_tensorflow(case))
     for got, wanted in zip(trivium.evaluate(module, *case.inputs), expected, strict=True):
         assert got.dtype == wanted.numpy().dtype
         np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-3 if got.dtype.itemsize < 4 else 1e-4, atol=1e-5)

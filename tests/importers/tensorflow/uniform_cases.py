@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tests.importers.tensorflow.cases import case
+from tests.importers.tensorflow.cases import Case, case
 
 raw = tf.raw_ops
 
@@ -86,6 +86,11 @@ def restored(x: Any, **options: Any) -> Any:
     return raw.Dequantize(input=q(x), min_range=-2.0, max_range=3.0, **options)
 
 
+def rounded(x: Any, options: dict[str, Any]) -> Any:
+    """Returns the same by way of f32."""
+    return tf.cast(restored(x, **options | {"dtype": tf.float32}), options.get("dtype", tf.float32))
+
+
 def i8(*shape: int) -> np.ndarray:
     return R.integers(-128, 128, shape).astype(np.int8)
 
@@ -141,7 +146,7 @@ UNIFORM_CASES = [
     ),
     case("UniformQuantizedClipByValue", clipped, i32(9), np.array(-700, np.int32), np.array(900, np.int32)),
     *(
-        case("Dequantize", lambda x, given=given: restored(x, **given), x)
+        Case("Dequantize", lambda x, given=given: restored(x, **given), (x,), lambda x, given=given: rounded(x, given))
         for x in (i8(9), R.integers(0, 256, 9).astype(np.uint8))
         for given in (
             {"mode": "MIN_COMBINED"},
