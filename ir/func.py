@@ -12,6 +12,7 @@ from trivium.ir.builder import Builder
 from trivium.ir.core import Block, BlockArgument, Operation, Region, Value
 from trivium.ir.declare import TERMINATOR, Op, Operands, Results, Trait
 from trivium.ir.errors import ConstraintKind, Error, VerificationError, fail
+from trivium.ir.files import path_of, writing
 from trivium.ir.location import UNKNOWN, Location
 from trivium.ir.services import SERVICES
 from trivium.ir.types import FunctionType, Type
@@ -50,7 +51,7 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
     def function(self, name: str) -> Function:
         """Returns the function of that name. Raises an `Error` that lists the others if there is none."""
         functions = self.functions
-        if name not in functions:
+        if not isinstance(name, str) or name not in functions:
             raise Error(f"the module has no function {name!r}, expected one of {', '.join(functions) or 'none'}")
         return functions[name]
 
@@ -62,7 +63,7 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
         """Writes the program with its locations: as MLIR text (`.mlir`) or as a portable artifact (`.mlirbc`). An
         artifact has the given version of StableHLO, or the lowest version from 1.0.0 on that can express the program.
         """
-        path = Path(path)
+        path = path_of(path)
         if path.suffix == ".mlirbc":
             data = SERVICES.serialize(self, version)
         elif path.suffix != ".mlir":
@@ -71,14 +72,11 @@ class Module(Op, name="builtin.module", traits={Trait.ISOLATED, Trait.SYMBOL_TAB
             raise Error(f"cannot save {path.name!r} for version {version}: text has no version, expected .mlirbc")
         else:
             data = None
-        try:
+        with writing(path) as file:
             if data is None:
-                with open(path, "w", encoding="utf-8", newline="") as file:
-                    file.writelines(SERVICES.text_pieces(self, locations=True))
+                file.writelines(piece.encode() for piece in SERVICES.text_pieces(self, locations=True))
             else:
-                path.write_bytes(data)
-        except OSError as error:
-            raise Error(f"cannot write {path}: {error.strerror}") from None
+                file.write(data)
 
     def text(self, *, elide: bool = True, locations: bool = False) -> str:
         """Returns the program as MLIR text. `elide` leaves out the elements of constants that have more than 64, for

@@ -106,7 +106,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_profiled(run: Executable, tmp_path: Path) -> None:
-    with pytest.raises(trivium.Error, match="runs has 0, expected at least 1"):
+    with pytest.raises(trivium.Error, match="runs has 0, expected an integer of at least 1"):
         run.profile(*ARGUMENTS, runs=0)
     with pytest.raises(trivium.ExecutionError, match="was given 1 arguments, expected 2"):
         run.profile(ARGUMENTS[0])

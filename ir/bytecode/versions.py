@@ -31,7 +31,7 @@ class Version(NamedTuple):
     @classmethod
     def of(cls, text: str) -> Version:
         """Reads a version such as `1.9.0`, or raises an `Error`."""
-        match = re.fullmatch(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text)
+        match = re.fullmatch(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text) if isinstance(text, str) else None
         if match is None:
             raise Error(f"the version is {text!r}, expected three numbers, as in '1.9.0'")
         return cls(*map(int, match.groups()))

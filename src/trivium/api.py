@@ -15,6 +15,7 @@ import numpy as np
 
 from trivium.executable import Executable
 from trivium.ir.errors import CompileError, Error, ExecutionError
+from trivium.ir.files import path_of
 from trivium.ir.func import Module
 from trivium.ir.services import SERVICES
 
@@ -24,7 +25,7 @@ def _page(module: Module, path: str | PathLike[str] | None) -> str:
     from trivium.page import frame_of, page_of, write_page
 
     if path is not None:
-        write_page(Path(path), page_of(module))
+        write_page(path_of(path), page_of(module))
         return ""
     return frame_of(page_of(module)) if sum(1 for _ in module.walk()) <= MOST_OPS_IN_A_NOTEBOOK else ""
 
@@ -117,10 +118,12 @@ def load(path: str | Path, *, trust: bool = False) -> Module:
     Files are read as data, and nothing in them is executed. With `trust=True`, PyTorch itself loads a `.pt2` and
     TensorFlow a SavedModel, which runs pickles and initializers in the file: use it only for files that you trust.
     """
-    if not isinstance(path, str | PathLike):
-        raise Error(f"the path is a {type(path).__name__}, expected a str or a Path")
-    path = Path(path)
-    if not path.exists():
+    path = path_of(path)
+    try:
+        exists = path.exists()
+    except OSError as error:  # such as a name that is too long
+        raise Error(f"cannot read {path}: {error.strerror}") from None
+    if not exists:
         raise Error(f"{path} does not exist")
     if not path.is_dir() and not path.is_file():
         raise Error(f"{path} is neither a file nor a folder")  # reading from a pipe or a device might never end
@@ -190,8 +193,6 @@ def compile(
     from trivium.ir.memory import exhaustion
 
     _require_module(module)
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise Error(f"threads has {threads!r}, expected an integer of at least 1")
     with exhaustion("compiling the program", CompileError), advised(module):
         return compile_module(
             module,
@@ -212,8 +213,6 @@ def load_executable(path: str | Path, *, device: str = "cpu") -> Executable:
     from trivium.executable import load_executable as load_from
     from trivium.ir.memory import exhaustion
 
-    if not isinstance(path, str | PathLike):
-        raise Error(f"the path is a {type(path).__name__}, expected a str or a Path")
     with exhaustion("loading the program", Error):
         return load_from(path, device=device)
 

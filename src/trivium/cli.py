@@ -23,6 +23,7 @@ from trivium.commands.inputs import inputs_of, reshaped, static_types
 from trivium.commands.options import DEVICE, INPUTS, PATH, PROGRAM, RANDOM, SHAPES, THREADS, TRUST
 from trivium.executable import STAGES, Executable, Signature, is_artifact
 from trivium.ir.errors import Error
+from trivium.ir.files import writing
 from trivium.ir.func import Module
 
 if TYPE_CHECKING:
@@ -301,11 +302,8 @@ def _traced(module: Module, device: str, threads: int | None = None) -> Executab
 
 def _save(path: Path, results: Sequence[np.ndarray]) -> None:
     arrays: dict[str, Any] = {str(index): array for index, array in enumerate(results)}
-    try:
-        with open(path, "wb") as file:  # NumPy would add a suffix to the name
-            np.savez(file, **arrays)
-    except OSError as error:
-        raise Error(f"cannot write {path}: {error.strerror}") from None
+    with writing(path) as file:  # NumPy would add a suffix to the name
+        np.savez(file, **arrays)
 
 
 def _summary(array: np.ndarray) -> list[str]:

@@ -13,6 +13,7 @@ from trivium.backends import client
 from trivium.backends.pjrt import STAGES, LoadedExecutable, MemoryStats
 from trivium.ir.collection import collection_paused
 from trivium.ir.errors import Error
+from trivium.ir.files import path_of, writing
 from trivium.ir.func import Function, Module
 from trivium.ir.types import TensorType
 
@@ -146,7 +147,7 @@ class Executable:
         from trivium.page import write_page
 
         with collection_paused():
-            write_page(Path(path), self.page(profile=profile))
+            write_page(path_of(path), self.page(profile=profile))
 
     def _repr_html_(self) -> str:
         """Shows the program in a notebook."""
@@ -172,11 +173,10 @@ class Executable:
         that has the features of this one, without compiling anything. Raises an `Error` for dynamic shapes."""
         from trivium.backends.artifact import to_bytes
 
+        path = path_of(path)
         data = to_bytes(self.loaded.whole())
-        try:
-            Path(path).write_bytes(data)
-        except OSError as error:
-            raise Error(f"cannot write {path}: {error.strerror}") from None
+        with writing(path) as file:
+            file.write(data)
 
     def __repr__(self) -> str:
         return f"<Executable {self.signature}>"
@@ -217,8 +217,9 @@ def load_executable(path: str | Path, *, device: str) -> Executable:
     """See `trivium.load_executable`."""
     from trivium.backends.artifact import from_bytes
 
+    path = path_of(path)
     try:
-        data = Path(path).read_bytes()
+        data = path.read_bytes()
     except OSError as error:
         raise Error(f"cannot read {path}: {error.strerror}") from None
     return Executable(client(device).load(from_bytes(data)))

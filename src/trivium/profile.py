@@ -15,6 +15,7 @@ from trivium.backends.timeline import Event, Limits, Timed, Timeline
 from trivium.compiler.analysis import step_cost
 from trivium.compiler.program import Collective, Copy, HostCall, Launch, PythonCall, Step, walk
 from trivium.ir.errors import Error
+from trivium.ir.files import path_of, writing
 
 MICRO = 1e6
 
@@ -86,10 +87,8 @@ class Profile:
 
     def save(self, path: str | Path, *, trace: bool = False) -> None:
         """Writes the table as JSON, or the `trace` of one run."""
-        try:
-            Path(path).write_text(json.dumps(self.trace() if trace else self.to_json(), indent=1))
-        except OSError as error:
-            raise Error(f"cannot write {path}: {error.strerror}") from None
+        with writing(path_of(path)) as file:
+            file.write(json.dumps(self.trace() if trace else self.to_json(), indent=1).encode())
 
 
 def _near(line: Line) -> str:
@@ -100,8 +99,8 @@ def _near(line: Line) -> str:
 
 def profile(loaded: LoadedExecutable, arguments: Sequence[object], runs: int) -> Profile:
     """See `Executable.profile`."""
-    if runs < 1:
-        raise Error(f"runs has {runs}, expected at least 1")
+    if not isinstance(runs, int) or runs < 1:
+        raise Error(f"runs has {runs!r}, expected an integer of at least 1")
     if not isinstance(loaded, Timed):
         kind = loaded.device.client.platform_name
         raise Error(f"{loaded.name} runs on {kind}, which has no profiles; expected the device cpu")

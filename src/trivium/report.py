@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jinja2
 
-from trivium.ir.errors import Error
+from trivium.ir.files import writing
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,5 @@ def write_report(path: Path, title: str, rows: Sequence[Row], device: str = "") 
         loader=jinja2.PackageLoader("trivium", "templates"), autoescape=True, undefined=jinja2.StrictUndefined
     )
     page = environment.get_template("report.html.j2").render(title=title, rows=rows, device=device)
-    try:
-        path.write_text(page)
-    except OSError as error:
-        raise Error(f"cannot write {path}: {error.strerror}") from None
+    with writing(path) as file:
+        file.write(page.encode())

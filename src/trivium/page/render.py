@@ -16,7 +16,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from trivium.ir.collection import collection_paused
-from trivium.ir.errors import Error
+from trivium.ir.files import writing
 from trivium.page.data import Page
 
 ASSETS = Path(__file__).parent / "assets"
@@ -49,10 +49,9 @@ def html_of(page: Page) -> str:
 
 def write_page(path: Path, page: Page) -> None:
     """Writes the page to a file."""
-    try:
-        path.write_text(html_of(page), encoding="utf-8")
-    except OSError as error:
-        raise Error(f"cannot write {path}: {error.strerror}") from None
+    page_text = html_of(page)
+    with writing(path) as file:
+        file.write(page_text.encode())
 
 
 def frame_of(page: Page, height: int = 640) -> str:
