@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 def client(device: str = "cpu") -> Client:
     """Returns the client of a device such as "cpu" or "opencl:1", or of the PJRT plugin that has this name or path; the
     same object every time."""
+    if not isinstance(device, str):
+        from trivium.ir.errors import Error
+
+        raise Error(f"the device is {device!r}, expected its name, such as 'cpu'")
     platform, _, number = device.partition(":")
     if is_platform(platform):
         if not (number or "0").isdecimal():

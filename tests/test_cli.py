@@ -171,6 +171,8 @@ def test_open_sizes_are_fixed(trivium: Command, given: str) -> None:
     [
         ("rows", "--shape has 'rows', expected a name and sizes"),
         ("z=2x3", "--shape names z, expected any of rows, 1"),
+        ("rows=" + "9" * 23 + "x3", "expected a name and sizes"),
+        ("rows=" + "9" * 5000 + "x3", "expected a name and sizes"),
         ("rows=2x4", "--shape has 2x4 for rows, which is tensor<?x3xf32>"),
         ("1=2", "--shape has no sizes for the dynamic arguments rows"),
     ],

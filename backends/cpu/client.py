@@ -116,7 +116,7 @@ class CpuClient:
         is requested by name, which may have more."""
         available = native.num_threads()
         if options.target:
-            return _requested(options).with_threads(options.threads or available)
+            return _requested(options).with_threads(min(options.threads or available, native.MAX_THREADS))
         return host().with_threads(available if options.threads is None else max(1, min(options.threads, available)))
 
     def artifact(self, stages: Stages) -> Artifact:

@@ -15,6 +15,9 @@ from trivium.ir.types import TensorType
 
 Shape = tuple[int, ...]
 
+_SIZE = "[0-9]{1,18}"
+"""A number of at most 18 digits, which 64 bits can hold."""
+
 
 def with_shapes(module: Module, given: Sequence[str]) -> Module:
     """Returns the program for arguments of these shapes, each of which is written as `name=1x3x224x224`, with the
@@ -38,7 +41,7 @@ def with_shapes(module: Module, given: Sequence[str]) -> Module:
 def _read(text: str, arguments: Sequence[Parameter]) -> tuple[int, Shape]:
     """Returns the position of the argument that a text names, and the shape."""
     name, _, sizes = text.rpartition("=")
-    if not name or not re.fullmatch(r"\d+([x,]\d+)*", sizes):
+    if not name or not re.fullmatch(rf"{_SIZE}([x,]{_SIZE})*", sizes):
         raise Error(f"--shape has {text!r}, expected a name and sizes, as in images=1x3x224x224")
     named = {_name(argument, index): index for index, argument in enumerate(arguments)}
     positions = {str(index): index for index in range(len(arguments))}

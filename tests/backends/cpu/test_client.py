@@ -160,3 +160,7 @@ def test_costs_and_memory(loaded: CpuLoadedExecutable) -> None:
 
 def test_static_programs_are_their_own_specializations(loaded: CpuLoadedExecutable) -> None:
     assert loaded.specialize(X) is loaded
+
+
+def test_a_program_for_another_processor_has_no_more_threads_than_a_pool() -> None:
+    assert CLIENT.target(CompileOptions(1 << 40, target="x86-64-v3")).threads == native.MAX_THREADS
