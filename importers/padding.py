@@ -19,24 +19,32 @@ again, or the others from the other end."""
 
 def places_of_padding(emit: DynamicEmitter, extent: Extent, edges: tuple[Extent, Extent], mode: Mode) -> Value:
     """Returns the index of the element at each position of a dimension with `edges` before and after it. Negative ones
-    crop, before the rest is padded; with `wrap`, this needs numbers."""
+    crop: `wrap` repeats what is left, the other modes take elements that were cropped, too."""
     low, high = edges
     if isinstance(extent, int) and isinstance(low, int) and isinstance(high, int):
         require_computable(extent + low + high, "a padded dimension")
         return emit.elements(_known_places(extent, low, high, mode), I64)
     places = emit.minus(emit.iota([low + extent + high], 0), scalar_of(emit, low))
-    last = scalar_of(emit, extent - 1)
     if mode == "edge":
-        return emit.add(ops.Clamp(emit.scalar(0, I64), places, last))
-    period = extent if mode == "wrap" else larger(emit, (extent - 1) * 2, 1)
+        return emit.add(ops.Clamp(emit.scalar(0, I64), places, scalar_of(emit, extent - 1)))
+    if mode == "wrap":
+        first = larger(emit, -low, 0)
+        left, start = extent - first - larger(emit, -high, 0), scalar_of(emit, first)
+        return emit.plus(modulo(emit, emit.minus(places, start), left), start)
+    period = larger(emit, (extent - 1) * 2, 1)
     turned = modulo(emit, places, period)
-    return turned if mode == "wrap" else emit.binary(ops.Minimum, turned, emit.minus(scalar_of(emit, period), turned))
+    return emit.binary(ops.Minimum, turned, emit.minus(scalar_of(emit, period), turned))
 
 
 def _known_places(extent: int, low: int, high: int, mode: Mode) -> np.ndarray:
-    if mode == "edge":  # also where cropping leaves no element to repeat
-        return np.clip(np.arange(-low, extent + high), 0, extent - 1)
-    return np.pad(np.arange(max(-low, 0), extent - max(-high, 0)), (max(low, 0), max(high, 0)), mode=mode)
+    places = np.arange(-low, extent + high)
+    if mode == "edge":
+        return np.clip(places, 0, extent - 1)
+    if mode == "wrap":
+        return np.pad(np.arange(max(-low, 0), extent - max(-high, 0)), (max(low, 0), max(high, 0)), mode=mode)
+    period = max((extent - 1) * 2, 1)
+    turned = places % period
+    return np.minimum(turned, period - turned)
 
 
 def modulo(emit: DynamicEmitter, x: Value, period: Extent) -> Value:

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
-from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod
+from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, ToFloat, TruncToInt
 
 from trivium.importers.pytorch.context import Context
 from trivium.importers.pytorch.symbols import Symbols, symbolic
@@ -208,6 +208,10 @@ class _Guard(ast.NodeVisitor):
         match node.func:
             case ast.Attribute(value=of, attr="size") if not node.args:
                 return [symbolic(x) if symbolic(x) is not None else int(x) for x in self.visit(of).shape]
+            case ast.Attribute(value=ast.Name(id="math"), attr="trunc"):
+                return TruncToInt(*map(self.visit, node.args))
+            case ast.Attribute(value=ast.Name(id="torch"), attr="sym_float"):
+                return ToFloat(*map(self.visit, node.args))
             case ast.Name(id="Max" | "max" | "Min" | "min" as name):
                 return (Max if name.title() == "Max" else Min)(*map(self.visit, node.args))
         return self.generic_visit(node)

@@ -365,6 +365,12 @@ def complex_(ctx: Context, real: Value, imag: Value) -> Value:
     return ctx.add(ops.Complex(real, imag))
 
 
+@rule("aten._neg_view.default")
+def neg_view(ctx: Context, x: Value) -> Value:
+    """_neg_view(Tensor(a) self) -> Tensor(a)"""
+    return ctx.add(ops.Negate(x))
+
+
 @rule("aten._conj.default", "aten.conj_physical.default", "aten._conj_physical.default")
 def conj(ctx: Context, x: Value) -> Value:
     """conj_physical(Tensor self) -> Tensor"""

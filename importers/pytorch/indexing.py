@@ -42,9 +42,9 @@ def embedding_dense_backward(
 ) -> Value:
     """embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx,
     bool scale_grad_by_freq) -> Tensor"""
-    width = grad_output.type.shape[-1]
-    count = indices.type.size
-    rows, places = ctx.reshape(grad_output, (count, width)), ctx.reshape(indices, (count,))
+    places = ctx.flattened(indices)
+    count, width = ctx.extent(places, 0), ctx.extent(grad_output, grad_output.type.rank - 1)
+    rows = ctx.reshape(grad_output, (count, width))
     if padding_idx >= 0:
         kept = ctx.compare("NE", places, ctx.scalar_like(padding_idx, places))
         rows = ctx.select(ctx.unsqueeze(kept, [1]), rows, ctx.full_like(rows, 0))
@@ -343,7 +343,7 @@ def _along(ctx: Context, op: type | None, x: Value, d: int, index: Value, source
         return ctx.reshape(_along(ctx, op, ctx.reshape(x, (1,)), 0, index, row), ())
     d = dim(d, x.type.rank)
     order = [d, *(i for i in range(x.type.rank) if i != d)]
-    index = ctx.reshape(index, (index.type.size,))
+    index = ctx.flattened(index)
     rows = ctx.transpose(source, order) if source.type.rank == x.type.rank else source
-    rows = ctx.broadcast(rows, (index.type.shape[0], *(x.type.shape[i] for i in order[1:])))
+    rows = ctx.broadcast(rows, (ctx.extent(index, 0), *(ctx.extent(x, i) for i in order[1:])))
     return _scatter_along(ctx, op, x, [d], [index], rows)

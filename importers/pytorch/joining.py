@@ -13,6 +13,7 @@ from trivium.importers.pytorch.checking import check_indices
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import I64
 
 
 @rule("aten.cat.default")
@@ -115,8 +116,20 @@ def slice_scatter(
     if isinstance(extent, int) and isinstance(start, int | None) and isinstance(end, int | None):
         first, last, _ = slice(start, end).indices(extent)
         return written(ctx, x, src, d, first, max(first, last), step)
-    _require_neighbours(ctx, step)
-    return ctx.replace(x, src, d, clamped(ctx, from_front(ctx, start or 0, extent), 0, extent))
+    return _replaced(ctx, x, src, d, clamped(ctx, from_front(ctx, start or 0, extent), 0, extent), step)
+
+
+def _replaced(ctx: Context, x: Value, src: Value, d: int, first: Extent, step: int) -> Value:
+    """Returns `x` with `src` at `first`, `first + step`, ... of a dimension, where sizes or places stay open."""
+    if step == 1:
+        return ctx.replace(x, src, d, first)
+    beyond = ctx.minus(ctx.iota([ctx.extent(x, d)], 0), scalar_of(ctx, first))
+    by, last = ctx.scalar(step, I64), scalar_of(ctx, ctx.extent(src, d) - 1)
+    turn = ctx.over(beyond, by)  # towards 0, so that only the test of `beyond` excludes what is before
+    is_hit = ctx.binary(ops.And, ctx.compare("GE", beyond, ctx.scalar(0, I64)), ctx.compare("LE", turn, last))
+    is_hit = ctx.binary(ops.And, is_hit, ctx.compare("EQ", ctx.times(turn, by), beyond))
+    spread = ctx.take(src, turn, d)
+    return ctx.select(ctx.broadcast_in_dim(is_hit, ctx.extents(x), [d]), spread, x)
 
 
 @rule("aten.select_scatter.default")
@@ -160,9 +173,8 @@ def slice_backward(
     if isinstance(extent, int) and isinstance(start, int) and isinstance(end, int):
         first, _, _ = slice(start, end).indices(extent)
         return _spread_out(ctx, grad_output, d, first, step, extent)
-    _require_neighbours(ctx, step)
     zeros = ctx.full(input_sizes, 0, grad_output.type.element_type)
-    return ctx.replace(zeros, grad_output, d, clamped(ctx, from_front(ctx, start, extent), 0, extent))
+    return _replaced(ctx, zeros, grad_output, d, clamped(ctx, from_front(ctx, start, extent), 0, extent), step)
 
 
 @rule("aten.select_backward.default")
@@ -174,11 +186,6 @@ def select_backward(ctx: Context, grad_output: Value, input_sizes: Sequence[Exte
     if isinstance(extent, int) and isinstance(first, int):
         return _spread_out(ctx, row, d, first, 1, extent)
     return ctx.replace(ctx.full(input_sizes, 0, row.type.element_type), row, d, first)
-
-
-def _require_neighbours(ctx: Context, step: int) -> None:
-    if step != 1:
-        ctx.unsupported("step", step, "1, at an index that depends on elements of tensors")
 
 
 def _spread_out(ctx: Context, x: Value, d: int, first: int, step: int, extent: int, fill: Number = 0) -> Value:

@@ -10,6 +10,7 @@ import numpy as np
 
 from trivium.importers.convolution import Geometry, largest_of_windows
 from trivium.importers.dynamic import Extent, Size, is_number, scalar_of
+from trivium.importers.emit import in_single
 from trivium.importers.pytorch.context import Context, rule, spread
 from trivium.importers.pytorch.indexing import scatter_into
 from trivium.ir import ops
@@ -196,6 +197,7 @@ def _counts(
     *("aten.adaptive_avg_pool1d.default", "aten.adaptive_avg_pool2d.default", "aten._adaptive_avg_pool2d.default"),
     *("aten.adaptive_avg_pool3d.default", "aten._adaptive_avg_pool3d.default"),
 )
+@in_single
 def adaptive_avg_pool(ctx: Context, x: Value, output_size: Ints) -> Value:
     """_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"""
     count = len(spread(output_size, int(ctx.op.split("pool")[1][0])))

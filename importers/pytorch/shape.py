@@ -142,14 +142,14 @@ def flip(ctx: Context, x: Value, dims: Sequence[int]) -> Value:
 
 
 @rule("aten.roll.default")
-def roll(ctx: Context, x: Value, shifts: Sequence[int], dims: Sequence[int] = ()) -> Value:
+def roll(ctx: Context, x: Value, shifts: Sequence[Extent], dims: Sequence[int] = ()) -> Value:
     """roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor"""
     rolled = x if dims else ctx.flattened(x)
     for shift, d in zip(shifts, dims or (0,), strict=True):
         d = dim(d, rolled.type.rank)
         extent = ctx.extent(rolled, d) if rolled.type.rank else 0
-        if isinstance(extent, Size):
-            places = ctx.minus(ctx.iota([extent], 0), ctx.scalar(shift, I64))
+        if isinstance(extent, Size) or isinstance(shift, Size):
+            places = ctx.minus(ctx.iota([extent], 0), scalar_of(ctx, shift))
             rolled = ctx.take(rolled, modulo(ctx, places, extent), d)
         elif extent and (cut := -shift % extent):
             parts = [ctx.slice(rolled, d, cut, extent), ctx.slice(rolled, d, 0, cut)]

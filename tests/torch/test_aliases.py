@@ -43,6 +43,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "the input itself": lambda x: (x, x[0], x + 1),
     "channels last": lambda x: rows((x * 2).reshape(2, 2, 2, 2).to(memory_format=torch.channels_last)),
     "complex parts": lambda x: (lambda y: (y, y.real, y.imag[1:], torch.view_as_real(y)))(torch.complex(x, x * 2)),
+    "part of a conjugate": lambda x: (lambda y: (y, y.conj().imag, y.conj().imag.t() + 1))(torch.complex(x, x * 2)),
     "bits": lambda x: (lambda y: (y, y.view(torch.int32)[1]))(x * 2),
 }
 MODES = {"no_grad": torch.no_grad, "inference": torch.inference_mode, "grad": torch.enable_grad}

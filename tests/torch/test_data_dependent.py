@@ -87,6 +87,10 @@ def put_rows(x: Tensor, i: int) -> None:
     x[i:] = -1
 
 
+def put_every_second(x: Tensor, i: int) -> None:
+    x[i::2] = x[0]
+
+
 def put_between(x: Tensor, i: int) -> None:
     x[i : i + 2] *= 3
 
@@ -103,6 +107,7 @@ PLACED: dict[str, Callable[[Tensor, Tensor], object]] = {
     "sum in a row": written(add_to_row),
     "written column": lambda x, i: torch.select_scatter(x.t(), x[0], 1, i.item()),
     "written from one on": written(put_rows),
+    "written in steps": written(put_every_second),
     "written between two": written(put_between),
     "views of parts": lambda x, i: torch.tensor_split(x[1:], torch.stack([i, i + 1]), 1),
 }
@@ -165,10 +170,22 @@ def test_views_of_a_result_whose_shape_follows_from_elements_share_its_memory() 
         lambda x: (torch.repeat_interleave(x, torch.tensor([2, 0, 1, 3, 1]), dim=0) ** 2).sum(),
         lambda x: (x[x[:, 0].argmax().item()] ** 2).sum(),
         lambda x: (x[x[:, 0].argmax().item() :] ** 2).sum(),
+        lambda x: (x[x[:, 0].argmax().item() :: 3] ** 2).sum(),
         lambda x: (written(put_row)(x, x[:, 0].argmax()) ** 2).sum(),
         lambda x: (written(put_rows)(x, x[:, 0].argmax()) ** 2).sum(),
+        lambda x: (written(put_every_second)(x, x[:, 0].argmax()) ** 2).sum(),
     ],
-    ids=["mask", "masked_select", "repeat_interleave", "row", "rows", "written row", "written rows"],
+    ids=[
+        "mask",
+        "masked_select",
+        "repeat_interleave",
+        "row",
+        "rows",
+        "steps",
+        "written row",
+        "written rows",
+        "written in steps",
+    ],
 )
 def test_gradients(function: Callable[[Tensor], Tensor]) -> None:
     compiled = torch.compile(function, backend="trivium", fullgraph=True, options={"fallback": False})

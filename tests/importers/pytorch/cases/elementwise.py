@@ -87,6 +87,7 @@ CASES = [
     case("polar.default", p(3), f(3)),
     case("real.default", torch.complex(f(3), f(3))),
     case("imag.default", torch.complex(f(3), f(3))),
+    case("_neg_view.default", f(3)),
     case("conj_physical.default", torch.complex(f(3), f(3))),
     case("angle.default", torch.complex(f(3), f(3))),
     case("angle.default", SPECIAL),

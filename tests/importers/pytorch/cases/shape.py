@@ -85,6 +85,8 @@ CASES = [
     case("pad.default", f(1, 2, 4), [2, 1], "reflect"),
     case("pad.default", f(1, 2, 4), [2, 3], "circular"),
     case("reflection_pad1d.default", f(2, 4), [1, 2]),
+    case("reflection_pad1d.default", f(2, 5), [3, -3]),
+    case("reflection_pad1d.default", f(2, 4), [-2, 2]),
     case("reflection_pad2d.default", f(2, 3, 4), [1, 2, 2, 1]),
     case("reflection_pad3d.default", f(1, 3, 3, 3), [1, 1, 1, 1, 2, 0]),
     case("replication_pad1d.default", f(2, 4), [1, 2]),
