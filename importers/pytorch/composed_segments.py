@@ -35,10 +35,13 @@ def embedding_bag(
     count, width = starts.shape[0], weight.shape[1]
     places = torch.arange(indices.shape[0])
     bag = torch.searchsorted(starts.to(torch.int64), places, right=True) - 1
-    counted = (indices != padding_idx).unsqueeze(1)
+    # What is after the last offset is in no bag.
+    outside = places >= offsets[-1] if include_last_offset else torch.zeros_like(places, dtype=torch.bool)
+    counted = ((indices != padding_idx) & ~outside).unsqueeze(1)
     rows = weight.index_select(0, indices)
     sizes = torch.zeros(count, dtype=torch.int64).index_add(0, bag, counted.squeeze(1).to(torch.int64))
     spread = bag.unsqueeze(1).expand(rows.shape)
+    stated = torch.where(outside, count, bag)
     if mode == MAX:
         lowest = torch.where(counted, rows, -math.inf)
         best = torch.full((count, width), -math.inf, dtype=rows.dtype).scatter_reduce(0, spread, lowest, "amax")
@@ -47,12 +50,19 @@ def embedding_bag(
         first = torch.full((count, width), indices.shape[0]).scatter_reduce(0, spread, wins, "amin")
         present = first < indices.shape[0]
         at = indices[first.clamp(max=max(indices.shape[0] - 1, 0))] if indices.shape[0] else first
-        return torch.where(present, best, 0), bag, sizes, torch.where(present, at, 0)
+        return torch.where(present, best, 0), stated, sizes, torch.where(present, at, 0)
     scale = counted.to(rows.dtype) if per_sample_weights is None else counted * per_sample_weights.unsqueeze(1)
     total = torch.zeros((count, width), dtype=rows.dtype).index_add(0, bag, torch.where(counted, rows * scale, 0))
     if mode == MEAN:
         total = total / sizes.clamp(min=1).unsqueeze(1).to(total.dtype)
-    return total, bag, sizes, torch.zeros(count, dtype=torch.int64)
+    return total, stated, sizes, torch.zeros(count, dtype=torch.int64)
+
+
+def _of_bags(grad: Tensor, offset2bag: Tensor) -> Tensor:
+    """Returns the gradient of the bag that each entry is in, and zeros for those in none."""
+    count = grad.shape[0]
+    rows = grad.index_select(0, offset2bag.clamp(max=max(count - 1, 0)))
+    return torch.where((offset2bag < count).unsqueeze(1), rows, 0)
 
 
 @composed("aten._embedding_bag_dense_backward.default")
@@ -76,7 +86,7 @@ def embedding_bag_backward(
         return found.scatter_add(0, maximum_indices, torch.where(present, grad, 0))
     if mode == MEAN:
         grad = grad / bag_size.clamp(min=1).unsqueeze(1).to(grad.dtype)
-    rows = grad.index_select(0, offset2bag)
+    rows = _of_bags(grad, offset2bag)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
     return found.index_add(0, indices, torch.where((indices != padding_idx).unsqueeze(1), rows, 0))
@@ -113,7 +123,7 @@ def embedding_bag_weights_backward(
     mode: int,
     padding_idx: int = -1,
 ) -> Tensor:
-    found = (grad.index_select(0, offset2bag) * weight.index_select(0, indices)).sum(1)
+    found = (_of_bags(grad, offset2bag) * weight.index_select(0, indices)).sum(1)
     return torch.where(indices != padding_idx, found, 0)
 
 

@@ -11,11 +11,12 @@ from trivium.importers.dynamic import scalar_of
 from trivium.importers.emit import Emitter, neutral
 from trivium.importers.pytorch.checking import check_indices, check_rows
 from trivium.importers.pytorch.context import Context, Number, dim, rule
+from trivium.importers.pytorch.elementwise import floor_divide
 from trivium.importers.pytorch.reduction import scan
 from trivium.importers.selection import true_places
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I64, TensorType, is_boolean
+from trivium.ir.types import I64, TensorType, is_boolean, is_complex, is_float
 
 REDUCTIONS = {"sum": ops.Add, "add": ops.Add, "prod": ops.Multiply, "multiply": ops.Multiply}
 REDUCTIONS |= {"amax": ops.Maximum, "amin": ops.Minimum, "mean": ops.Add}
@@ -295,7 +296,8 @@ def scatter_reduce(
     if reduce != "mean":
         return result
     count = ctx.plus(count, ctx.full_like(count, 1)) if include_self else count
-    return ctx.over(result, ctx.select(ctx.compare("EQ", count, zeros), ctx.full_like(count, 1), count))
+    count = ctx.select(ctx.compare("EQ", count, zeros), ctx.full_like(count, 1), count)
+    return ctx.over(result, count) if is_float(kind) or is_complex(kind) else floor_divide(ctx, result, count)
 
 
 @rule("aten.index_reduce.default")

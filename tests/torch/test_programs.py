@@ -158,3 +158,19 @@ def test_so_are_they_on_threads_that_begin_later() -> None:
     environment = os.environ | {"TRIVIUM_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", FLUSHED], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_entries_after_the_last_offset_are_in_no_bag(mode: str) -> None:
+    entries, offsets = torch.tensor([1, 2, 4, 5, 4, 3]), torch.tensor([0, 2, 4])
+
+    def bags(weight: torch.Tensor, entries: torch.Tensor) -> torch.Tensor:
+        return functional.embedding_bag(entries, weight, offsets, mode=mode, include_last_offset=True)
+
+    ours = torch.randn(6, 3, requires_grad=True)
+    theirs = ours.detach().clone().requires_grad_()
+    found, wanted = compiled(bags)(ours, entries), bags(theirs, entries[:4])
+    torch.testing.assert_close(found, wanted)
+    found.square().sum().backward()
+    wanted.square().sum().backward()
+    torch.testing.assert_close(ours.grad, theirs.grad)

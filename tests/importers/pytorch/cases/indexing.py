@@ -48,6 +48,8 @@ CASES = [
         for reduce in ("sum", "prod", "mean", "amax", "amin")
         for own in (True, False)
     ),
+    case("scatter_reduce.two", i(4, 5, 3), 0, n(3, 5, 3, below=4), i(3, 5, 3), "mean"),
+    case("index_reduce.default", i(4, 5, 3), 1, n(6, below=5), i(4, 6, 3), "mean", include_self=False),
     case("index_add.default", X, 1, n(6, below=5), f(4, 6, 3), alpha=2),
     *(
         case("index_reduce.default", X, 1, n(6, below=5), f(4, 6, 3), reduce, include_self=include)
