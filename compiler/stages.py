@@ -38,8 +38,6 @@ class CompileOptions:
     target: str = ""
 
     def __post_init__(self) -> None:
-        if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
-            raise Error(f"threads has {self.threads!r}, expected an integer of at least 1")
         for name in ("fast_math", "autotune", "deterministic", "tf32"):
             value = getattr(self, name)
             if not isinstance(value, bool):

@@ -193,6 +193,8 @@ def compile(
     from trivium.ir.memory import exhaustion
 
     _require_module(module)
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise Error(f"threads has {threads!r}, expected an integer of at least 1")
     with exhaustion("compiling the program", CompileError), advised(module):
         return compile_module(
             module,
