@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trivium.backends import native
 from trivium.backends.plugin.accelerator_structures import AcceleratorFunctions
-from trivium.backends.plugin.structures import COMPILE, RELEASE, SERIALIZE, TRACE, CompileReply, CompileRequest
+from trivium.backends.plugin.structures import COMPILE, OPTIONS, RELEASE, SERIALIZE, TRACE, CompileReply, CompileRequest
 
 if TYPE_CHECKING:
     from trivium.backends.plugin.compiler import Compiled, Inspector, Kept
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 foreign_functions: list[Find] = []
 """Lookups for custom calls whose target Trivium does not know: each returns capsules of handlers by stage, in the form
 that `trivium.backends.plugin.foreign` expects."""
+
+option_checks: list[Callable[[bytes], None]] = []
+"""Called with XLA's `CompileOptionsProto`, if it sets options of the compiler by their names: each raises an `Error`
+for options that do not exist, or that have values of another type."""
 
 sharding_inspectors: list[Inspector] = []
 """Called for each question of a program how devices hold a value, once it has been compiled."""
@@ -39,7 +43,7 @@ def api() -> int:
     """Returns the address of the table, PJRT's `PJRT_Api`, for plugin hosts. Programs can be compiled from here on,
     until the interpreter exits."""
     library = native.load()
-    _set_compiler(library, _compile, _release, _serialize, _trace)
+    _set_compiler(library, _compile, _release, _serialize, _trace, _check_options)
     library.trivium_pjrt_set_accelerators(ctypes.byref(_accelerators()))
     atexit.register(_finish, library)
     library.GetPjrtApi.restype = ctypes.c_void_p
@@ -51,13 +55,16 @@ def _finish(library: ctypes.CDLL) -> None:
     Python function then."""
     library.trivium_pjrt_finish()
     library.trivium_pjrt_set_accelerators(None)
-    _set_compiler(library, COMPILE(), RELEASE(), SERIALIZE(), TRACE())
+    _set_compiler(library, COMPILE(), RELEASE(), SERIALIZE(), TRACE(), OPTIONS())
 
 
-def _set_compiler(library: ctypes.CDLL, compile: object, release: object, serialize: object, trace: object) -> None:
+def _set_compiler(
+    library: ctypes.CDLL, compile: object, release: object, serialize: object, trace: object, options: object
+) -> None:
     library.trivium_pjrt_set_compiler(compile, release)
     library.trivium_pjrt_set_serializer(serialize)
     library.trivium_pjrt_set_tracer(trace)
+    library.trivium_pjrt_set_options_check(options)
 
 
 @COMPILE
@@ -103,6 +110,18 @@ def _trace(handle: int, reply: ctypes._Pointer[CompileReply], failure: int) -> i
 
         kept = compile_traced(_kept[handle], reply.contents)
         _kept[reply.contents.handle] = kept
+        return 0
+    except BaseException as error:
+        return _failed(error, failure)
+
+
+@OPTIONS
+def _check_options(options: int, size: int, failure: int) -> int:
+    """Called from native code, like `_compile`."""
+    try:
+        serialized = ctypes.string_at(options, size)
+        for check in option_checks:
+            check(serialized)
         return 0
     except BaseException as error:
         return _failed(error, failure)

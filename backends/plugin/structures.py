@@ -68,5 +68,6 @@ COMPILE = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.POINTER(CompileRequest), ctypes.POINTER(CompileReply), ctypes.c_void_p
 )
 TRACE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.POINTER(CompileReply), ctypes.c_void_p)
+OPTIONS = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
 SERIALIZE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)

@@ -376,11 +376,17 @@ def compiled():
 
 
 def compiler_options():
-    """Options of XLA's own are accepted, and have no effect; others are errors."""
+    """Options of XLA's own are accepted, and have no effect; others are errors, as are values of other types."""
     lowered = jax.jit(jnp.sin).lower(X)
     built = lowered.compile(compiler_options={"xla_embed_ir_in_executable": True, "optimization_level": "1"})
     np.testing.assert_allclose(built(X), np.sin(X), rtol=1e-6)
-    raises(RuntimeError, "No such compile option: 'fast'", lambda: lowered.compile(compiler_options={"fast": True}))
+    wrong = {
+        "No such compile option: 'fast'": {"fast": True},
+        "No such compile option: 'xla_fast'": {"optimization_level": "1", "xla_fast": True},
+        "xla_embed_ir_in_executable, 'fast' is not a valid bool value": {"xla_embed_ir_in_executable": "fast"},
+    }
+    for message, options in wrong.items():
+        raises(RuntimeError, message, lambda options=options: lowered.compile(compiler_options=options))
 
 
 def exported():

@@ -87,7 +87,8 @@ void ReadBuildOptions(std::string_view bytes, CompileOptions& options) {
   }
 }
 
-// An option that the caller passes to the compiler by name. XLA's options are accepted, though what they tune does not exist here.
+// An option that the caller passes to the compiler by name. XLA's options are accepted, though what they tune does not exist here;
+// which ones there are, and what values they take, only a host that has XLA can tell.
 void CheckOverride(std::string_view bytes) {
   static constexpr std::string_view kEfforts[] = {"exec_time_optimization_effort", "memory_fitting_effort", "optimization_level",
                                                   "memory_fitting_level"};
@@ -115,7 +116,9 @@ CompileOptions ReadCompileOptions(std::string_view bytes) {
   CompileOptions options;
   for (Message message(bytes); message.Next();) {
     if (message.number == 3) ReadBuildOptions(message.text, options);
-    if (message.number == 7) CheckOverride(message.text);
+    if (message.number != 7) continue;
+    CheckOverride(message.text);
+    options.has_overrides = true;
   }
   // Protocol buffers omit numbers that are zero.
   if (options.num_replicas == 0) options.num_replicas = 1;

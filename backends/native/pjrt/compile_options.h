@@ -15,6 +15,7 @@ struct CompileOptions {
   int64_t device_ordinal = -1;
   // By replica, and within each replica by partition; empty if not specified.
   std::vector<int64_t> device_ids;
+  bool has_overrides = false;  // whether the caller sets options of the compiler by their names
 };
 
 // Throws if the bytes are not a protocol buffer, or have a named option that XLA does not have.

@@ -20,6 +20,7 @@ std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& o
 std::shared_ptr<CompiledProgram> CompileWith(const Program* program, std::string_view serialized, const CompileOptions& options,
                                              const std::string& accelerators) {
   Require(program != nullptr && program->code != nullptr, "the program is null");
+  if (options.has_overrides) CheckNamedOptions(serialized);
   auto compiled =
       Compile({program->code, program->code_size}, View(program->format, program->format_size), options.num_replicas, options.num_partitions,
               accelerators);

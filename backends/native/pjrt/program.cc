@@ -21,6 +21,7 @@ std::atomic<bool> is_withdrawn{false};  // there was a compiler
 std::atomic<ReleaseFunction> release_function{nullptr};
 std::atomic<SerializeFunction> serialize_function{nullptr};
 std::atomic<TraceFunction> trace_function{nullptr};
+std::atomic<OptionsFunction> options_function{nullptr};
 
 Shape Copied(const SlotType& slot) { return ShapeOf(static_cast<Buffer_Type>(slot.type), slot.dims, static_cast<size_t>(slot.rank)); }
 
@@ -174,6 +175,15 @@ CompileFunction Compiler() {
 
 }  // namespace
 
+void CheckNamedOptions(std::string_view options) {
+  Compiler();  // starts Python, which registers the function
+  const OptionsFunction check = options_function.load();
+  std::string failure;
+  if (const int32_t status = check == nullptr ? 0 : check(options.data(), options.size(), &failure)) {
+    throw Failure(static_cast<Error_Code>(status), failure.empty() ? "the compiler rejects an option without giving a reason" : failure);
+  }
+}
+
 std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions,
                                          const std::string& accelerators) {
   const CompileFunction compile = Compiler();
@@ -203,6 +213,9 @@ TRIVIUM_EXPORT void trivium_pjrt_set_serializer(trivium::pjrt::SerializeFunction
 
 // The same for the function that compiles programs to be traced.
 TRIVIUM_EXPORT void trivium_pjrt_set_tracer(trivium::pjrt::TraceFunction trace) { trivium::pjrt::trace_function.store(trace); }
+
+// The same for the function that checks options of the compiler.
+TRIVIUM_EXPORT void trivium_pjrt_set_options_check(trivium::pjrt::OptionsFunction check) { trivium::pjrt::options_function.store(check); }
 
 // Receives the bytes of a serialized program.
 TRIVIUM_EXPORT void trivium_pjrt_write(void* sink, const char* data, size_t size) { static_cast<std::string*>(sink)->append(data, size); }

@@ -77,6 +77,9 @@ using TraceFunction = int32_t (*)(uint64_t handle, CompileReply* reply, void* fa
 
 using ReleaseFunction = void (*)(uint64_t handle);
 
+// Receives XLA's CompileOptionsProto, if it names options of the compiler. Returns the same as `CompileFunction`.
+using OptionsFunction = int32_t (*)(const char* options, size_t size, void* failure);
+
 // Passes the artifact of a program, constants included, to `trivium_pjrt_write(sink, ...)`. Returns the same as `CompileFunction`.
 using SerializeFunction = int32_t (*)(uint64_t handle, void* sink, void* failure);
 
@@ -153,6 +156,9 @@ class CompiledProgram {
   std::shared_ptr<CompiledProgram> traced_;  // null if it cannot be traced
   std::string untraced_reason_;
 };
+
+// Throws if the compiler's host does not know an option that XLA's CompileOptionsProto names.
+void CheckNamedOptions(std::string_view options);
 
 // Compiles for accelerators, whose names are a line each, or for this machine's processors if there are none. Throws if no compiler is registered, and the compiler's
 // reason if it rejects the program.

@@ -35,7 +35,7 @@ def initialize() -> None:
     from jax._src.lib import _profiler
 
     from trivium.backends import plugin
-    from trivium.jax_plugin import foreign, lowerings
+    from trivium.jax_plugin import compiler_options, foreign, lowerings
 
     table = _capsule(plugin.api())
     _profiler.register_plugin_profiler(table)
@@ -46,6 +46,7 @@ def initialize() -> None:
     plugin.preparations.append(lowerings.register_callbacks)
     foreign.register(PLATFORM)
     plugin.foreign_functions.append(registered_with_jax)
+    plugin.option_checks.append(compiler_options.check)
     plugin.sharding_inspectors.append(report_sharding)
     plugin.observers.append(tell_compiled)
 

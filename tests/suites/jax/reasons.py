@@ -21,10 +21,6 @@ REASONS: tuple[tuple[str, str], ...] = (
         "XLA propagates shardings into a manual computation, along axes that are not manual",
     ),
     (
-        r"test_jit_lower_compile_with_compiler_options_invalid",
-        "XLA's options have no effect, and their values are not checked",
-    ),
-    (
         r"test_print_token_buffer_error",
         "A token is an empty array, as in JAX's lowering, and can be printed",
     ),

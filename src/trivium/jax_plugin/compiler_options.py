@@ -1,0 +1,27 @@
+"""XLA's options of its compiler, which have no effect here. Which options XLA has, and what values they take, its CPU
+platform tells, so that a wrong name or value is the same error as there."""
+
+from __future__ import annotations
+
+from trivium.ir.errors import ParseError
+
+NO_OPTION = "trivium_has_read_all_options"
+
+
+def check(serialized: bytes) -> None:
+    """Raises a `ParseError` if XLA has no such option, or if an option has another type. XLA reads options one by one,
+    before anything else: the last one here does not exist, so that nothing is compiled."""
+    from jax._src import xla_bridge
+    from jaxlib import xla_client
+
+    client = xla_bridge.backends().get("cpu")
+    if client is None:
+        return
+    options = xla_client.CompileOptions.ParseFromString(serialized)
+    options.env_option_overrides = [*options.env_option_overrides, (NO_OPTION, "")]
+    try:
+        client.compile_and_load("module {func.func @main() {return}}", client.devices()[:1], options)
+    except RuntimeError as error:
+        reason = str(error).removeprefix("INVALID_ARGUMENT: ")
+        if NO_OPTION not in reason:
+            raise ParseError(reason) from None
