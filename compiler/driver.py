@@ -83,8 +83,9 @@ def _compile_dynamic(module: Module, backend: Backend[E], options: CompileOption
     return (_load_dynamic if is_dynamic(inlined) else _compile_static)(inlined, backend, options)
 
 
-def _load_dynamic(inlined: Module, backend: Backend[E], options: CompileOptions) -> E:
-    """Returns the executable of a module without calls, which is static in part at most."""
+def _load_dynamic(inlined: Module, backend: Backend[E], options: CompileOptions, known: int = 0) -> E:
+    """Returns the executable of a module without calls, which is static in part at most. It is compiled for the values
+    of its first `known` arguments, and of others from which it computes extents."""
     from trivium.compiler.passes.refine import shape_arguments
     from trivium.compiler.pipeline import specialize
 
@@ -94,10 +95,11 @@ def _load_dynamic(inlined: Module, backend: Backend[E], options: CompileOptions)
         except UnknownExtents as unknown:
             parts = split(unknown)
             first = _compile_static(parts.first, backend, options)
-            return backend.load_parts(inlined, first, _load_dynamic(parts.rest, backend, options))
+            rest = _load_dynamic(parts.rest, backend, options, parts.known)
+            return backend.load_parts(inlined, first, rest)
         return _compile_static(static, backend, options)
 
-    computed = shape_arguments(inlined.main)
+    computed = tuple(sorted({*range(known), *shape_arguments(inlined.main)}))
     inputs = inlined.main.function_type.inputs
     if not computed and all(getattr(kind, "is_static", True) for kind in inputs):
         return compile_for([getattr(kind, "shape", None) for kind in inputs], {})

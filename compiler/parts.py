@@ -19,20 +19,23 @@ from trivium.ir.types import TensorType
 
 class UnknownExtents(CompileError):
     """An op with extents that depend on values which are only known at run time. `sizes` are the operands that list
-    these extents, as far as they are unknown."""
+    these extents, as far as they are unknown; that of a conditional determines which branch runs."""
 
     def __init__(self, op: Op, sizes: Sequence[Value]):
         kind = next((value.type for value in op.results), None)
         reason = "its extents depend on values that are only known at run time"
         super().__init__(f"{op.NAME}: a result has type {kind}, and {reason}")
-        self.op, self.sizes = op, tuple(dict.fromkeys(sizes))
+        self.op: Op = op
+        self.sizes: tuple[Value, ...] = tuple(dict.fromkeys(sizes))
 
 
 class Parts(NamedTuple):
-    """The results of the first are the arguments of the second. The first has static shapes."""
+    """The results of the first are the arguments of the second. The first has static shapes. The second is compiled
+    for the values of its first `known` arguments."""
 
     first: Module
     rest: Module
+    known: int
 
 
 def split(unknown: UnknownExtents) -> Parts:
@@ -52,7 +55,7 @@ def split(unknown: UnknownExtents) -> Parts:
         raise unknown
     first = _module(function.sym_name, function.arguments, before, passed)
     rest = _module(function.sym_name, passed, [*constants, *after[:-1]], function.returned)
-    return Parts(first, rest)
+    return Parts(first, rest, len(unknown.sizes))
 
 
 def _used(ops: Iterable[Operation]) -> Iterable[Value]:

@@ -3,7 +3,7 @@ also be specialized to the values of the arguments from which extents are comput
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -13,13 +13,13 @@ from trivium.compiler.dynamic import Shape, is_static
 from trivium.compiler.parts import UnknownExtents
 from trivium.compiler.passes.fold import FoldConstants, fold
 from trivium.compiler.passes.manager import Pass
-from trivium.compiler.passes.patterns.control import CONTROL, chosen_branch
+from trivium.compiler.passes.patterns.control import chosen_branch
 from trivium.compiler.passes.patterns.dynamic import DYNAMIC, moving_box, size_operand
 from trivium.compiler.passes.patterns.dynamic_calls import shape_operands, static_call
 from trivium.compiler.passes.patterns.matching import constant
 from trivium.compiler.passes.rewriting import replace
 from trivium.ir.attributes import DenseElements
-from trivium.ir.builder import Builder
+from trivium.ir.builder import Builder, Rewriter, inline_block
 from trivium.ir.core import Block, BlockArgument, Operation, Region, Value
 from trivium.ir.custom_calls import CUSTOM_CALLS, evaluate_custom_call
 from trivium.ir.declare import Op, Trait
@@ -133,7 +133,11 @@ class RefineShapes(Pass):
 
 
 def _refine_block(block: Block) -> None:
-    for op in list(block):
+    _refine_all(list(block))
+
+
+def _refine_all(operations: Iterable[Operation]) -> None:
+    for op in operations:
         if isinstance(op, Op) and op.block is not None:
             _refine(op)
 
@@ -292,13 +296,31 @@ def _loop(op: While) -> None:
 def _branches(op: Any) -> None:
     """All branches return the same types, or it is known which of them runs."""
     chosen = chosen_branch(op)
-    branches = op.regions if chosen is None else [chosen]
-    for region in branches:
-        _refine_region(region)
-    for region in branches:
-        _state(op, region.terminator.operand_types)
-    if chosen is not None and (found := CONTROL.match(op)) is not None:
-        replace(op, found)
+    if chosen is not None:
+        _inline(op, chosen)
+        return
+    trial = op.clone({})  # of which nothing remains if the program is divided before the op
+    op.block.insert(trial, op)
+    try:
+        for region in trial.regions:
+            _refine_region(region)
+        if len({tuple(region.terminator.operand_types) for region in trial.regions}) > 1:
+            raise UnknownExtents(op, ())
+    except UnknownExtents as unknown:
+        trial.erase()
+        unknown.op, unknown.sizes = op, (op.operands[0],)
+        raise
+    _state(trial, trial.regions[0].terminator.operand_types)
+    Rewriter(op).replace(*trial.results)
+
+
+def _inline(op: Op, branch: Region) -> None:
+    """Puts a branch in the place of a conditional."""
+    block = op.block
+    assert block is not None
+    present, rewriter = set(block), Rewriter(op)
+    rewriter.replace(*inline_block(branch.block, (), rewriter))
+    _refine_all([x for x in block if x not in present])
 
 
 def _refine_region(region: Region, types: Sequence[Type] = ()) -> None:

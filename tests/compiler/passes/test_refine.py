@@ -233,7 +233,7 @@ CHOICE = """%0 = "stablehlo.if"({0}) ({{
 
 
 def test_branches_of_different_shapes():
-    """They are compiled if the arguments' shapes determine which branch runs; otherwise they are refused."""
+    """They are compiled if it is known which branch runs: from the arguments' shapes, or once it has been computed."""
     _, both = compiled(
         """%n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
         %three = stablehlo.constant dense<3> : tensor<i32>
@@ -242,9 +242,18 @@ def test_branches_of_different_shapes():
         "(%x: tensor<?xf32>) -> tensor<?xf32>",
     )
     assert [both(np.ones(extent, F32))[0].size for extent in (0, 2, 3)] == [0, 4, 3]
-    run, _ = compiled(CHOICE.format("%p"), "(%x: tensor<?xf32>, %p: tensor<i1>) -> tensor<?xf32>")
-    with pytest.raises(trivium.CompileError, match=r"tensor<4xf32>, and tensor<2xf32> for these arguments"):
-        run(np.ones(2, F32), np.array(True))
+    _, both = compiled(CHOICE.format("%p"), "(%x: tensor<?xf32>, %p: tensor<i1>) -> tensor<?xf32>")
+    sizes = [both(np.ones(extent, F32), np.array(p))[0].size for extent in (0, 2) for p in (True, False, True)]
+    assert sizes == [0, 0, 0, 4, 2, 4]
+    _, both = compiled(
+        """%first = stablehlo.slice %x [0:1] : (tensor<?xf32>) -> tensor<1xf32>
+        %scalar = stablehlo.reshape %first : (tensor<1xf32>) -> tensor<f32>
+        %one = stablehlo.constant dense<1.0> : tensor<f32>
+        %p = stablehlo.compare LT, %scalar, %one : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"""
+        + CHOICE.format("%p"),
+        "(%x: tensor<?xf32>) -> tensor<?xf32>",
+    )
+    assert [both(np.full(2, number, F32))[0].size for number in (0, 1, 0)] == [4, 2, 4]
 
 
 def test_tuples_and_drawn_shapes():
