@@ -44,8 +44,14 @@ class Context(DynamicEmitter, context.Context[onnx.GraphProto, Operand]):
     def __init__(self, block: Block):
         super().__init__(block)
         self.sizes, self.vectors = {}, {}
-        self.outermost = block  # outside of loops and branches
+        self.turns: tuple[Value, ...] = ()  # those of the loops around the node, the outermost one first
         self.draws: list[str] = []  # the nodes that draw random numbers
+
+    def turn(self, body: onnx.GraphProto, turn: Value, *operands: Value) -> list[Value]:
+        """Converts the body of a loop, whose results are tensors, at the cursor; `turn` counts its iterations."""
+        inner = self.copied()
+        inner.turns = (*self.turns, turn)
+        return inner.values(body, *operands)
 
     def values(self, graph: onnx.GraphProto, *operands: Value) -> list[Value]:
         """Converts a graph inside the node, whose results are tensors, at the cursor."""

@@ -12,7 +12,7 @@ from trivium.importers.dynamic import Extent, Size, larger, scalar_of
 from trivium.importers.onnx.context import Context, Operand, axis_of, rule
 from trivium.importers.onnx.files import array_of
 from trivium.ir import ops
-from trivium.ir.core import Value
+from trivium.ir.core import Region, Value
 from trivium.ir.types import I1, I64, TensorType
 
 
@@ -25,20 +25,51 @@ def if_(
     if known is not None:
         return ctx.inline(then_branch if known.item() else else_branch)
     branches = [ctx.region([], lambda emit, graph=graph: emit.values(graph)) for graph in (then_branch, else_branch)]
+    _open_extents(ctx, branches)
     return ctx.add(ops.If(ctx.reshape(condition, ()), *branches))
+
+
+def _open_extents(ctx: Context, branches: Sequence[Region]) -> None:
+    """Makes the extents in which the results of branches differ dynamic."""
+    results = [[value.type for value in branch.terminator.operands] for branch in branches]
+    if len(set(map(len, results))) > 1:
+        return  # which the op rejects
+    common = [_common(*kinds) for kinds in zip(*results, strict=True)]
+    for branch in branches:
+        end = branch.terminator
+        emit = ctx.within(branch.block)
+        emit.before = end
+        values = [
+            x
+            if kind is None or x.type is kind
+            else emit.add(ops.DynamicReshape(x, emit.vector(emit.extents(x)), result=kind))
+            for x, kind in zip(end.operands, common, strict=True)
+        ]
+        end.erase()
+        emit.before = None
+        emit.add(ops.Return(values))
+
+
+def _common(a: TensorType, b: TensorType) -> TensorType | None:
+    """Returns a type that includes two, if they differ in extents alone."""
+    if a.rank != b.rank or a.element_type is not b.element_type:
+        return None
+    return a.with_shape([x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)])
 
 
 @rule("Loop")
 def loop(
-    ctx: Context, trips: Value | None, condition: Value | None, *carried: Value, body: onnx.GraphProto
+    ctx: Context, trips: Value | None = None, condition: Value | None = None, *carried: Value, body: onnx.GraphProto
 ) -> Sequence[Value]:
     """Loop(M, cond, v_initial, body): what the body returns beyond the carried values is collected, a row each turn"""
     limit = ctx.scalar(np.iinfo(np.int64).max, I64) if trips is None else ctx.convert(ctx.reshape(trips, ()), I64)
     going = ctx.scalar(True, I1) if condition is None else ctx.reshape(condition, ())
     count = len(body.output) - 1 - len(carried)
+    if (unrolled := _unrolled(ctx, body, limit, going, carried)) is not None:
+        return unrolled
     state = [ctx.scalar(0, I64), going, *carried]
-    rows = _collected(ctx, body, limit if trips is not None else None, state, count) if count else []
-    state += rows
+    turns = _most_turns(ctx, limit if trips is not None else None) if count else 0
+    state += _collected(ctx, body, turns, state, count) if count else []
     types = [value.type for value in state]
 
     def goes_on(emit: Context, turn: Value, going: Value, *values: Value) -> Value:
@@ -46,7 +77,7 @@ def loop(
 
     def turn_body(emit: Context, turn: Value, going: Value, *values: Value) -> list[Value]:
         old, full = values[: len(carried)], values[len(carried) :]
-        again, *results = emit.values(body, turn, going, *old)
+        again, *results = emit.turn(body, turn, turn, going, *old)
         results, made = results[: len(carried)], results[len(carried) :]
         for index, (result, kind) in enumerate(zip(results, types[2:], strict=False)):
             if result.type is not kind:
@@ -57,10 +88,51 @@ def loop(
         return [emit.plus(turn, emit.scalar(1, I64)), emit.reshape(again, ()), *results, *written]
 
     final = ctx.add(ops.While(state, ctx.region(types, goes_on), ctx.region(types, turn_body)))
-    turns = Size(ctx, final[0], is_extent=True)
-    if not _runs_to_the_end(ctx, body, going):
-        final = [*final[: 2 + len(carried)], *(ctx.slice(x, 0, 0, turns) for x in final[2 + len(carried) :])]
-    return list(final[2:])
+    turns = turns if _runs_to_the_end(ctx, body, going) else Size(ctx, final[0], is_extent=True)
+    results = final[2:]
+    return [*results[: len(carried)], *(ctx.slice(x, 0, 0, turns) for x in results[len(carried) :])]
+
+
+MOST_TURNS = 64
+"""The largest number of iterations of a loop that is unrolled, if its iterations differ."""
+
+SELECTIONS = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
+"""Operators with results whose sizes depend on data."""
+
+
+def _unrolled(
+    ctx: Context, body: onnx.GraphProto, limit: Value, going: Value, carried: Sequence[Value]
+) -> list[Value] | None:
+    """Unrolls a loop whose iterations have values of different sizes. Returns its results; `None` if all iterations are
+    alike, or if their number is not known while importing."""
+    trips, again = evaluate_known(limit), evaluate_known(going)
+    if trips is None or not 0 < trips <= MOST_TURNS or again is None or not again:
+        return None
+    count = len(carried)
+    types = _row_types(ctx, body, [ctx.scalar(0, I64), going, *carried])[1 : count + 1]
+    if not _has_selections(body) and all(x.type is kind for x, kind in zip(carried, types, strict=True)):
+        return None
+    values, made = list(carried), []
+    for turn in range(int(trips)):
+        at = ctx.scalar(turn, I64)
+        goes_on, *results = ctx.turn(body, at, at, ctx.scalar(True, I1), *values)
+        values = results[:count]
+        made.append(results[count:])
+        if (again := evaluate_known(goes_on)) is None:
+            return None
+        if not again:
+            break
+    return [*values, *_stacked(ctx, made)]
+
+
+def _stacked(ctx: Context, made: Sequence[Sequence[Value]]) -> list[Value]:
+    """Returns what iterations have collected, a row each."""
+    return [ctx.concatenate([ctx.unsqueeze(x, [0]) for x in rows], 0) for rows in zip(*made, strict=True)]
+
+
+def _has_selections(graph: onnx.GraphProto) -> bool:
+    inner = (attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g"))
+    return any(node.op_type in SELECTIONS for node in graph.node) or any(map(_has_selections, inner))
 
 
 def _runs_to_the_end(ctx: Context, body: onnx.GraphProto, going: Value) -> bool:
@@ -80,16 +152,18 @@ def _is_true(constant: onnx.NodeProto, folder: str) -> bool:
     return any(bool(array_of(tensor, folder).all()) for tensor in tensors)
 
 
-def _collected(
-    ctx: Context, body: onnx.GraphProto, limit: Value | None, state: Sequence[Value], count: int
-) -> list[Value]:
-    """Returns room for the rows that a loop collects."""
+def _most_turns(ctx: Context, limit: Value | None) -> Extent:
+    """Returns the number of iterations that a loop has at most."""
     if limit is None:
         ctx.unsupported("M", "no trip count", "one, for outputs that grow by a row in each iteration")
     known = evaluate_known(limit)
-    turns: Extent = max(int(known), 0) if known is not None else larger(ctx, Size(ctx, limit), 0)
+    return max(int(known), 0) if known is not None else larger(ctx, Size(ctx, limit), 0)
+
+
+def _collected(ctx: Context, body: onnx.GraphProto, turns: Extent, state: Sequence[Value], count: int) -> list[Value]:
+    """Returns room for the rows that a loop collects, of which there is at least one."""
     types = _row_types(ctx, body, state)[-count:]
-    return [ctx.full((turns, *kind.static_shape), 0, kind.element_type) for kind in types]
+    return [ctx.full((larger(ctx, turns, 1), *kind.static_shape), 0, kind.element_type) for kind in types]
 
 
 def _row_types(ctx: Context, body: onnx.GraphProto, state: Sequence[Value]) -> list[TensorType]:
@@ -155,10 +229,13 @@ def first_scan(
 def scanned(ctx: Context, body: onnx.GraphProto, state: Sequence[Value], rows: Sequence[Value]) -> list[Value]:
     """Returns the last state, and the collected outputs, of a body that is run for each row."""
     turns = ctx.extent(rows[0], 0)
+    if isinstance(turns, int) and 0 < turns <= MOST_TURNS and _has_selections(body):
+        return _unrolled_scan(ctx, body, state, rows, turns)
     row_types = [TensorType(x.type.shape[1:], x.type.element_type) for x in rows]
     firsts = [ctx.full(kind.static_shape, 0, kind.element_type) for kind in row_types]
     made = _row_types(ctx, body, [*state, *firsts])[len(state) :]
-    room = [ctx.full((turns, *kind.static_shape), 0, kind.element_type) for kind in made]
+    room = [ctx.full((larger(ctx, turns, 1), *kind.static_shape), 0, kind.element_type) for kind in made]
+    full = [ctx.not_empty(x) for x in rows]
     carried = [ctx.scalar(0, I64), *state, *room]
     types = [value.type for value in carried]
 
@@ -166,15 +243,28 @@ def scanned(ctx: Context, body: onnx.GraphProto, state: Sequence[Value], rows: S
         return emit.compare("LT", turn, scalar_of(ctx, turns))
 
     def turn_body(emit: Context, turn: Value, *values: Value) -> list[Value]:
-        taken = [emit.take(x, turn, 0) for x in rows]
-        results = emit.values(body, *values[: len(state)], *taken)
+        taken = [emit.take(x, turn, 0) for x in full]
+        results = emit.turn(body, turn, *values[: len(state)], *taken)
         written = [
             _written(emit, old, row, turn) for old, row in zip(values[len(state) :], results[len(state) :], strict=True)
         ]
         return [emit.plus(turn, emit.scalar(1, I64)), *results[: len(state)], *written]
 
     scalar_of(ctx, turns)
-    return list(ctx.add(ops.While(carried, ctx.region(types, goes_on), ctx.region(types, turn_body)))[1:])
+    final = ctx.add(ops.While(carried, ctx.region(types, goes_on), ctx.region(types, turn_body)))[1:]
+    return [*final[: len(state)], *(ctx.slice(x, 0, 0, turns) for x in final[len(state) :])]
+
+
+def _unrolled_scan(
+    ctx: Context, body: onnx.GraphProto, state: Sequence[Value], rows: Sequence[Value], turns: int
+) -> list[Value]:
+    values, made = list(state), []
+    for turn in range(turns):
+        at = ctx.scalar(turn, I64)
+        results = ctx.turn(body, at, *values, *(ctx.take(x, at, 0) for x in rows))
+        values = results[: len(state)]
+        made.append(results[len(state) :])
+    return [*values, *_stacked(ctx, made)]
 
 
 def _rows_first(ctx: Context, x: Value, axis: int, backward: bool) -> Value:

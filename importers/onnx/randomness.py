@@ -1,5 +1,5 @@
 """Random numbers. A program is a function of its arguments: a node draws the same numbers in each run. The seed of a
-node decides which; nodes without one have streams of their own."""
+node decides which; nodes without one have streams of their own, and each iteration of a loop has its own, too."""
 
 from __future__ import annotations
 
@@ -23,21 +23,28 @@ def uniform(ctx: Context, shape: Sequence[int], kind: ElementType, seed: float |
     """Returns numbers in [0, 1)."""
     if not isinstance(kind, FloatType) or kind not in FRACTION_BITS:
         ctx.unsupported("dtype", kind, "float, double, float16 or bfloat16")
-    if ctx.block is not ctx.outermost:
-        ctx.unsupported("seed", "a draw inside of a loop or a branch", "one outside of it")
     ctx.draws.append(ctx.op)
     word = UI64 if kind is F64 else UI32
     # A seed is a float. Streams without one are numbered, with numbers that no seed has.
     key = (1 << 32) + len(ctx.draws) if seed is None else int(np.float32(seed).view(np.uint32))
     state = ctx.elements(np.array([key, 0], np.uint64))
-    made = TensorType(tuple(shape), word)
-    generator = ops.RngBitGenerator(
-        state, rng_algorithm=ops.RngAlgorithm("PHILOX"), output_state=state.type, output=made
-    )
-    _, bits = ctx.add(generator)
+    for turn in ctx.turns:
+        mixed = _bits(ctx, _with_counter(ctx, state, turn), TensorType((1,), UI64))
+        state = _with_counter(ctx, mixed, ctx.scalar(0, UI64))
+    bits = _bits(ctx, state, TensorType(tuple(shape), word))
     count = FRACTION_BITS[kind]
     upper = ctx.add(ops.ShiftRightLogical(bits, ctx.full(shape, word.width - count, word)))
     return ctx.scaled(ctx.convert(upper, kind), 2.0**-count)
+
+
+def _bits(ctx: Context, state: Value, made: TensorType) -> Value:
+    algorithm = ops.RngAlgorithm("PHILOX")
+    return ctx.add(ops.RngBitGenerator(state, rng_algorithm=algorithm, output_state=state.type, output=made))[1]
+
+
+def _with_counter(ctx: Context, state: Value, counter: Value) -> Value:
+    """Returns the key of a state, or a key alone, with a counter."""
+    return ctx.concatenate([ctx.slice(state, 0, 0, 1), ctx.reshape(ctx.convert(counter, UI64), (1,))], 0)
 
 
 def normal(ctx: Context, shape: Sequence[int], kind: ElementType, seed: float | None) -> Value:

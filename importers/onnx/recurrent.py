@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from trivium.importers.dynamic import larger
 from trivium.importers.onnx import elementwise
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.ir import ops
@@ -242,7 +243,8 @@ def _over_time(
 ) -> tuple[Value, list[Value]]:
     turns = ctx.extent(rows, 0)
     limit = turns.value if not isinstance(turns, int) else ctx.scalar(turns, I64)
-    room = ctx.full([turns, *ctx.extents(state[0])], 0, state[0].type.element_type)
+    room = ctx.full([larger(ctx, turns, 1), *ctx.extents(state[0])], 0, state[0].type.element_type)
+    full = ctx.not_empty(rows)
     ends = None if lengths is None else ctx.convert(ctx.unsqueeze(lengths, [1]), I64)
     carried = [ctx.scalar(0, I64), room, *state]
     types = [value.type for value in carried]
@@ -251,7 +253,7 @@ def _over_time(
         return emit.compare("LT", turn, limit)
 
     def body(emit: Context, turn: Value, made: Value, *old: Value) -> list[Value]:
-        new = step(emit, emit.take(rows, turn, 0), list(old))
+        new = step(emit, emit.take(full, turn, 0), list(old))
         output = new[0]
         if ends is not None:
             is_over = emit.compare("GE", turn, ends)
@@ -262,7 +264,7 @@ def _over_time(
         return [emit.plus(turn, emit.scalar(1, I64)), made, *new]
 
     _, made, *last = ctx.add(ops.While(carried, ctx.region(types, goes_on), ctx.region(types, body)))
-    return made, last
+    return ctx.slice(made, 0, 0, turns), last
 
 
 def reverse_sequences(ctx: Context, x: Value, lengths: Value | None, time: int = 0, batch: int = 1) -> Value:

@@ -125,7 +125,7 @@ def test_streams() -> None:
 
 
 def test_what_is_refused() -> None:
-    text = """<ir_version: 9, opset_import: ["" : 17]> g (float[n] x, bool p) => (float[n] y) { y = BODY }"""
+    text = """<ir_version: 9, opset_import: ["" : 17]> g (float[n] x) => (float[n] y) { y = BODY }"""
 
     def refuse(body: str, message: str) -> None:
         with pytest.raises(trivium.UnsupportedOpError, match=message):
@@ -133,6 +133,40 @@ def test_what_is_refused() -> None:
 
     refuse("RandomNormalLike(x)", r"input has type tensor<\?xf32>, expected a shape that is known while importing")
     refuse("RandomUniform<shape = [2], dtype = 6>()", "dtype has i32, expected float, double, float16 or bfloat16")
-    branches = """If(p) <then_branch = a () => (float[2] u) { u = RandomUniform<shape = [2]>() },
-                           else_branch = b () => (float[2] v) { v = RandomNormal<shape = [2]>() }>"""
-    refuse(branches, "a draw inside of a loop or a branch, expected one outside of it")
+
+
+LOOPS = """<ir_version: 9, opset_import: ["" : 17]> g (int64 n, bool p, float[3, 5] rows)
+    => (float[n, 3, 9] a, float[3, 9] b, float[9] c, float[9] d) {
+        a = Loop (n, p) <body = once (int64 i, bool go) => (bool on, float[3, 9] made) {
+            made = Scan <num_scan_inputs = 1, body = inner (float[5] row) => (float[9] u) {
+                u = RandomUniform<shape = [9], seed = 4.0>()
+            }> (rows)
+            on = Identity(go)
+        }>
+        b = Scan <num_scan_inputs = 1, body = step (float[5] row) => (float[9] v) {
+            v = RandomUniform<shape = [9]>()
+        }> (rows)
+        c = If (p) <then_branch = yes () => (float[9] w) { w = RandomUniform<shape = [9]>() },
+                    else_branch = no () => (float[9] w) { w = RandomUniform<shape = [9]>() }>
+        d = RandomUniform<shape = [9]>()
+    }"""
+
+
+def test_each_iteration_draws_its_own_numbers() -> None:
+    module = trivium.from_onnx(onnx.parser.parse_model(LOOPS))
+    module.verify()
+    rows = np.zeros((3, 5), np.float32)
+    drawn = []
+    for possible in (True, False):
+        arguments = (np.int64(4 * possible), np.array(possible), rows)
+        results = trivium.compile(module)(*arguments)
+        for result, expected in zip(results, trivium.evaluate(module, *arguments), strict=True):
+            np.testing.assert_array_equal(result, expected)
+        drawn.append(results)
+    (a, b, c, d), (none, same, other, last) = drawn
+    assert (a.shape, none.shape) == ((4, 3, 9), (0, 3, 9))
+    everything = np.concatenate([x.reshape(-1) for x in (a, b, c, other, d)])
+    assert len(np.unique(everything)) == everything.size
+    assert_near(everything, 0.5, math.sqrt(1 / 12))
+    np.testing.assert_array_equal(same, b)
+    np.testing.assert_array_equal(last, d)

@@ -1,0 +1,122 @@
+"""Branches and loops with sizes that depend on data, or that differ between branches or iterations, compared with ONNX
+Runtime."""
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+import trivium
+from tests.importers.onnx.arrays import floats
+
+pytestmark = pytest.mark.onnx
+
+OPENING = '<ir_version: 9, opset_import: ["" : 18]> g '
+"""The opening of a model's text."""
+
+IF = """(bool p, float[N] x) => (float[M] y) {
+    z = Constant<value_float = 0.0>()
+    y = If(p) <then_branch = a () => (float[S] s) { THEN }, else_branch = b () => (float[E] e) { ELSE }>
+}"""
+
+POSITIVE = "k = Greater(x, z) s = Compress(x, k)"
+TWICE = "e = Concat<axis = 0>(x, x)"
+NESTED = """t = ReduceMax<keepdims = 0>(x) big = Greater(t, z)
+    e = If(big) <then_branch = c () => (float[C] u) { k2 = Less(x, z) u = Compress(x, k2) },
+                 else_branch = d () => (float[D] v) { v = Concat<axis = 0>(x, x, x) }>"""
+
+BRANCHES = [("s = Neg(x)", TWICE), (POSITIVE, "e = Identity(x)"), (POSITIVE, NESTED), (POSITIVE, TWICE)]
+
+COUNTED = """(float[4] x) => (float[K] y, float[N, 4] r) {
+    n = Constant<value_int = COUNT>() p = Constant<value = bool {1}>() z = Constant<value_float = 1.0>()
+    y, r = Loop(n, p, x) <body = b (int64 i, bool go, float[A] v) => (bool on, float[B] w, float[4] row) {
+        BODY
+        t = ReduceSum<keepdims = 0>(w) row = Add(x, t) on = CONDITION
+    }>
+}"""
+
+GROWS = "w = Concat<axis = 0>(v, v)"
+SHRINKS = "f = Cast<to = 1>(i) k = Greater(v, f) w = Compress(v, k)"
+
+SCAN = """(float[4] s, float[3, 4] rows) => (float[4] y, float[3] r) {
+    z = Constant<value_float = 0.0>()
+    y, r = Scan<num_scan_inputs = 1, body = b (float[4] v, float[4] row) => (float[4] w, float c) {
+        k = Greater(row, z) kept = Compress(row, k) c = ReduceSum<keepdims = 0>(kept) w = Add(v, c)
+    }>(s, rows)
+}"""
+
+
+def compare(text: str, *calls: tuple[np.ndarray, ...]) -> None:
+    model = onnx.parser.parse_model(OPENING + text)
+    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    module = trivium.from_onnx(model)
+    module.verify()
+    run = trivium.compile(module)
+    for arguments in calls:
+        wanted = session.run(None, dict(zip((x.name for x in model.graph.input), arguments, strict=True)))
+        results = run(*arguments), trivium.evaluate(module, *arguments)
+        for found in results:
+            for mine, theirs in zip(found, wanted, strict=True):
+                assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+                np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", ["N", "3"])
+@pytest.mark.parametrize(("then", "other"), BRANCHES)
+def test_branches_of_other_sizes(then: str, other: str, size: str) -> None:
+    x = np.array([1, -2, 3], np.float32)
+    calls = [(np.array(p), sign * x) for p in (True, False) for sign in (1, -1, 0)]
+    compare(IF.replace("THEN", then).replace("ELSE", other).replace("[N]", f"[{size}]"), *calls)
+
+
+@pytest.mark.parametrize("body", [GROWS, SHRINKS, f"{SHRINKS.replace('w', 'q')} w = Concat<axis = 0>(q, q)"])
+@pytest.mark.parametrize(("count", "condition"), [(3, "Identity(go)"), (1, "Identity(go)"), (5, "Less(i, two)")])
+def test_iterations_of_other_sizes(body: str, count: int, condition: str) -> None:
+    text = COUNTED.replace("BODY", body).replace("COUNT", str(count)).replace("CONDITION", condition)
+    text = text.replace("n = Const", "two = Constant<value_int = 1>() n = Const")
+    compare(text, (np.array([1, 5, 9, -1], np.float32),), (np.array([7, 0, -3, 2], np.float32),))
+
+
+def test_rows_of_which_elements_are_chosen() -> None:
+    compare(SCAN, (floats(4), floats(3, 4)), (floats(4), -np.ones((3, 4), np.float32)))
+
+
+@pytest.mark.parametrize("size", ["N", "0"])
+def test_loops_without_iterations(size: str) -> None:
+    loop = """(int64 n, float[4] s) => (float[M, 4] r) {
+        r = Loop(n) <body = b (int64 i, bool go) => (bool on, float[4] w) { on = Identity(go) w = Neg(s) }>
+    }"""
+    scan = """(float[4] s, float[SIZE, 4] rows) => (float[4] y, float[SIZE, 4] r) {
+        y, r = Scan<num_scan_inputs = 1, body = b (float[4] v, float[4] row) => (float[4] w, float[4] c) {
+            c = Neg(row) w = Add(v, c)
+        }>(s, rows)
+    }""".replace("SIZE", size)
+    layer = """(float[1, 3, 4] w, float[SIZE, 2, 4] x) => (float[SIZE, 1, 2, 3] y, float[1, 2, 3] h) {
+        r = Constant<value = float[1, 3, 3] {1, 2, 3, 4, 5, 6, 7, 8, 9}>()
+        y, h = RNN<hidden_size = 3>(x, w, r)
+    }""".replace("SIZE", size)
+    start, none = floats(4), np.zeros((0, 4), np.float32)
+    rows = np.zeros((0, 2, 4), np.float32)
+    for text, arguments, wanted in (
+        (loop, (np.array(0), start), [none]),
+        (scan, (start, none), [start, none]),
+        (layer, (floats(1, 3, 4), rows), [np.zeros((0, 1, 2, 3), np.float32), np.zeros((1, 2, 3), np.float32)]),
+    ):
+        module = trivium.from_onnx(onnx.parser.parse_model(OPENING + text))
+        module.verify()
+        for results in (trivium.compile(module)(*arguments), trivium.evaluate(module, *arguments)):
+            for mine, expected in zip(results, wanted, strict=True):
+                np.testing.assert_array_equal(mine, expected, strict=True)
+
+
+def test_what_is_refused() -> None:
+    """The number of iterations must be known, and branches must have results of one rank."""
+    text = COUNTED.replace("BODY", GROWS).replace("CONDITION", "Greater(t, z)").replace("COUNT", "3")
+    with pytest.raises(
+        trivium.UnsupportedOpError, match=r"body has .*f32> for value 0, .*expected shapes that do not change"
+    ):
+        trivium.from_onnx(onnx.parser.parse_model(OPENING + text))
+    ranks = IF.replace("THEN", "s = Neg(x)").replace("ELSE", "o = Constant<value_ints = [0]>() e = Unsqueeze(x, o)")
+    with pytest.raises(trivium.Error):
+        trivium.from_onnx(onnx.parser.parse_model(OPENING + ranks.replace("float[E]", "float[1, E]")))
