@@ -3,12 +3,15 @@ floating-point format."""
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
 from trivium.backends.llvm.code import Code
+from trivium.backends.llvm.math.rare import if_within
 from trivium.backends.llvm.whole_vectors import scaled
 
 LOG2_E = 1.4426950408889634
@@ -34,7 +37,19 @@ class Exponential:
     negligible: float
 
     def __call__(self, code: Code, x: ll.Value) -> ll.Value:
-        """exp(x)"""
+        """exp(x). Where no instruction scales by powers of two, it is worth a branch that most results are normal."""
+        if code.target.ldexp or not isinstance(x.type, ll.VectorType):
+            return self._everywhere(code, x)
+        limit = int((self.bias - 1) * math.log(2))
+        return if_within(code, x, limit, lambda: self._normal(code, x), lambda: self._everywhere(code, x))
+
+    def _normal(self, code: Code, x: ll.Value) -> ll.Value:
+        """exp(x) where it is a normal number: n is added to the exponent."""
+        rounded, _, r = self.parts(code, x)
+        n = code.shl(code.bits(rounded, self.integer), self.digits)
+        return code.bits(code.iadd(code.bits(self.reduced(code, r), self.integer), n), self.scalar)
+
+    def _everywhere(self, code: Code, x: ll.Value) -> ll.Value:
         # Further out, the result is 0 or infinity anyway; comparisons keep NaN. Results of 0 are not reached by
         # scaling: subnormal numbers are slow on many processors, and masks produce many zeros.
         kept = code.builder.fcmp_unordered(">=", x, code.like(x, self.underflow))
@@ -62,7 +77,21 @@ class Exponential:
         return code.fma(power, self.minus_one(code, r), code.sub(power, 1.0))
 
     def logistic(self, code: Code, x: ll.Value) -> ll.Value:
-        """1 / (1 + exp(-x)), as 2^-n / (2^-n + exp(r))"""
+        """1 / (1 + exp(-x)), with fewer operations near 0, where the result has the same bits"""
+        if not isinstance(x.type, ll.VectorType):
+            return self._logistic_everywhere(code, x)
+        limit = int((self.digits + 0.5) * math.log(2))
+        otherwise = functools.partial(self._logistic_everywhere, code, x)
+        return if_within(code, x, limit, lambda: self._logistic_near_zero(code, x), otherwise)
+
+    def _logistic_near_zero(self, code: Code, x: ll.Value) -> ll.Value:
+        """1 / ((1 + 2^n) + 2^n (exp(r) - 1)) where |n| <= `digits`, so that the first sum is exact"""
+        rounded, _, r = self.parts(code, code.builder.fneg(x))
+        power = self.power_of_two(code, code.bits(rounded, self.integer))
+        return code.div(1.0, code.fma(power, self.minus_one(code, r), code.add(power, 1.0)))
+
+    def _logistic_everywhere(self, code: Code, x: ll.Value) -> ll.Value:
+        """2^-n / (2^-n + exp(r))"""
         kept = code.builder.fcmp_unordered(">=", x, code.like(x, self.underflow))
         x = code.select(kept, code.select(code.compare(">", x, ONE), ONE, x), 0.0)
         rounded, n, r = self.parts(code, code.builder.fneg(x))

@@ -12,7 +12,8 @@ from trivium.backends.llvm.code import F32, F64, I32, I64, Code, shaped
 from trivium.backends.llvm.math import exponential, f64, short_exponential, short_tanh
 from trivium.backends.llvm.math.exponential import Exponential
 from trivium.backends.llvm.math.power import by_root
-from trivium.backends.llvm.math.trigonometric import by_all_digits, unless_any
+from trivium.backends.llvm.math.rare import unless_any
+from trivium.backends.llvm.math.trigonometric import by_all_digits
 
 SQRT_HALF_BITS = 0x3F3504F3
 

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import F64, I1, I32, I64, Code, mangle
+from trivium.backends.llvm.code import F64, I1, I32, I64, Code
+from trivium.backends.llvm.math.rare import unless_any
 
 ROUND = 1.5 * 2.0**52
 SIN = (
@@ -105,26 +106,6 @@ def _by_parts(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
     low = code.sub(lost, code.mul(n, third))
     head = code.add(r, low)
     return code.bits(rounded, I64), head, code.add(code.sub(r, head), low)
-
-
-def unless_any(
-    code: Code, rare: ll.Value, fast: tuple[ll.Value, ...], otherwise: Callable[[], tuple[ll.Value, ...]]
-) -> tuple[ll.Value, ...]:
-    """Returns `fast`, but if the condition holds for any lane, the result of the code that `otherwise` emits."""
-    builder = code.builder
-    if isinstance(rare.type, ll.VectorType):
-        rare = code.call(f"llvm.vector.reduce.or.{mangle(rare.type)}", I1, rare)
-    before = builder.block
-    with builder.if_then(rare, likely=False):
-        exact = otherwise()
-        after = builder.block
-    found = []
-    for one, other in zip(fast, exact, strict=True):
-        phi = builder.phi(one.type)
-        phi.add_incoming(one, before)
-        phi.add_incoming(other, after)
-        found.append(phi)
-    return tuple(found)
 
 
 def by_all_digits(code: Code, x: ll.Value, huge: ll.Value, fast: tuple[ll.Value, ...]) -> tuple[ll.Value, ...]:

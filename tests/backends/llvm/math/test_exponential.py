@@ -10,8 +10,10 @@ import scipy.special as special
 from tests.backends.llvm.math.measuring import (
     INF,
     NAN,
+    TYPES,
     WAYS,
     compiled,
+    everywhere,
     expect_lanes_not_to_matter,
     expect_limits,
     in_lanes,
@@ -86,3 +88,15 @@ def test_powers_of_two_by_instruction_or_by_products(scales: bool) -> None:
     x = x[: x.size // 16 * 16]
     assert ulps(in_lanes(f32.exp, x, 16, scales), np.exp(x.astype(np.float64))).max() <= 1.0
     expect_lanes_not_to_matter(f32.exp.logistic, scales, [NAN, 1, 0, 0.5, 0.5], 40)
+
+
+@pytest.mark.parametrize("name", ["f32", "f64"])
+@pytest.mark.parametrize("op", ["exponential", "logistic"])
+def test_neighbours_do_not_matter(op: str, name: str) -> None:
+    """A vector without large numbers is computed with fewer operations: with the same results as beside them."""
+    edges = [16, 16.3, 36, 36.4, 87, 87.3, 88.7, 103.9, 708, 708.4, 709.7, 745]
+    x = np.concatenate([everywhere(TYPES[name], (-800, 800)), np.array(edges, TYPES[name])])
+    x = np.sort(np.concatenate([x, -x]))
+    apart = compiled(op, name, np.stack([x, np.full_like(x, NAN)], 1).ravel())
+    assert np.isnan(apart[1::2]).all()
+    np.testing.assert_array_equal(compiled(op, name, x), apart[::2])
