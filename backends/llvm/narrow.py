@@ -125,8 +125,9 @@ def _encode(code: Code, value: ll.Value, dtype: str) -> ll.Value:
     if dtype == "f16" and code.target.half:
         return code.bits(code.builder.fptrunc(value, shaped(ll.HalfType(), value.type)), I16)
     if dtype == "bf16":
-        encoded = code.lshr(_round_bits(code, code.bits(value, I32), 16), 16)
-        encoded = code.select(code.is_nan(value), 0x7FC0, encoded)
+        bits = code.bits(value, I32)
+        nan = code.either(code.both(code.lshr(bits, 16), 0x8000), 0x7FC0)
+        encoded = code.select(code.is_nan(value), nan, code.lshr(_round_bits(code, bits, 16), 16))
     elif dtype == "f8E8M0FNU":
         bits = code.bits(value, I32)
         # To the nearest power of two, and half way between two of them to the larger one. The smallest, 2^-127, is the
@@ -180,5 +181,8 @@ def _encode_small(code: Code, value: ll.Value, form: Format) -> ll.Value:
     if form.unsigned_zero:
         encoded = code.select(code.icompare("==", magnitude, 0), 0, encoded)
         encoded = code.select(code.icompare("==", magnitude, form.nan), form.nan, encoded)
-    nan = form.nan if form.nan is not None else 1 << sign_bit
+    if form.nan is None:
+        nan = code.isub(code.like(sign, 1 << sign_bit), sign)  # the zero of the other sign, as in ml_dtypes
+    else:
+        nan = form.nan if form.unsigned_zero else code.either(sign, form.nan)
     return code.select(code.is_nan(value), nan, encoded)

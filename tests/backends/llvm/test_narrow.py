@@ -87,6 +87,17 @@ def expect_rounded(x: np.ndarray, dtype: str, machine: CpuTarget) -> None:
     np.testing.assert_array_equal(got.view(bits)[number], wanted.view(bits)[number])
 
 
+@pytest.mark.parametrize("dtype", [*SMALL, "f8E8M0FNU"])
+def test_nan_keeps_its_sign(dtype: str) -> None:
+    """Which a sort in total order sees. Types without NaN have a zero in its place."""
+    bits = np.array([0x7FC00000, 0xFFC00000, 0x3F800000, 0xBF800000] * 9, np.uint32)
+    found = _converted(bits.view(np.float32), "f32", dtype)
+    with np.errstate(invalid="ignore"):
+        expected = bits.view(np.float32).astype(numpy_dtype(dtype))
+    raw = np.dtype(f"u{expected.itemsize}")
+    np.testing.assert_array_equal(found.view(raw), expected.view(raw))
+
+
 @pytest.mark.parametrize("dtype", SMALL)
 def test_every_rounding(dtype: str) -> None:
     """By arithmetic, on every processor."""
