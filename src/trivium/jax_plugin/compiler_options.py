@@ -3,8 +3,6 @@ platform tells, so that a wrong name or value is the same error as there."""
 
 from __future__ import annotations
 
-from trivium.ir.errors import ParseError
-
 NO_OPTION = "trivium_has_read_all_options"
 
 
@@ -13,6 +11,8 @@ def check(serialized: bytes) -> None:
     before anything else: the last one here does not exist, so that nothing is compiled."""
     from jax._src import xla_bridge
     from jaxlib import xla_client
+
+    from trivium.ir.errors import ParseError
 
     client = xla_bridge.backends().get("cpu")
     if client is None:

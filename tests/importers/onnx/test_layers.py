@@ -84,7 +84,9 @@ def test_quantization() -> None:
 
 
 def test_products_of_quantized_tensors() -> None:
-    a, b = bytes_of(3, 4), bytes_of(4, 5, kind=np.int8)
+    """On processors without products of bytes, ONNX Runtime adds pairs of products in 16 bits, and saturates. Sums with
+    weights of 7 bits fit."""
+    a, b = bytes_of(3, 4), bytes_of(4, 5, kind=np.int8) // 2
     zero, signed = np.array(131, np.uint8), np.array(0, np.int8)
     check_node("MatMulInteger", a, b, zero)
     scales = [np.array(scale, np.float32) for scale in (0.01, 0.02, 0.3)]
