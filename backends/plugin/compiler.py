@@ -125,7 +125,7 @@ def compile_program(
 
 
 def _require_own_memory(main: Function) -> None:
-    """Raises an `Error` if an accelerator shall return an array in the host's memory."""
+    """Raises an `Error` if a program for an accelerator returns an array in the host's memory."""
     for number in range(len(main.function_type.results)):
         kind = main.result_attributes(number).get(MEMORY_KIND, OWN)
         if kind != OWN:

@@ -34,8 +34,8 @@ class Plan:
         return "lhs" if self.oriented.swapped else "rhs"
 
     def packing(self, element_bytes: int) -> artifact.Packing:
-        """Returns how the constant operand, whose elements have so many bytes, is put into panels. It has no
-        windows."""
+        """Returns how the constant operand is put into panels; `element_bytes` is the size of an element in memory. It
+        has no windows."""
         rhs = self.problem.rhs
         groups = self._packed_batch(), self.problem.columns.axes, self.problem.reduction.axes
         batch, columns, reduction = (
