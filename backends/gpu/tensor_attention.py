@@ -34,7 +34,7 @@ from trivium.backends.llvm.narrow import rounded, widened
 from trivium.backends.llvm.numbers import i64
 from trivium.compiler.kernel.attention import Attention
 from trivium.compiler.kernel.contraction import Contraction
-from trivium.compiler.kernel.structure import Store
+from trivium.compiler.kernel.structure import Load, Store, walk
 
 TERMS = {"f16": 2, "bf16": 3, "tf32": 1}
 """How many numbers of a type add up to a weight. Results that are stored as bf16 have no use for the third one."""
@@ -82,8 +82,8 @@ class TensorAttention:
     def emit(self, block: ll.Value) -> None:
         """Emits the tile that has the number `block`."""
         scores, values, dialect, code = self._scores, self._values, self._dialect, self._code
-        # Otherwise NVIDIA's assembler makes room for more blocks, and spills.
-        dialect.resident(code, 2)
+        # Otherwise NVIDIA's assembler makes room for more blocks, and spills, or for fewer than fit.
+        dialect.resident(code, self._blocks())
         tiles = I32(-(-scores.extent("m") // TENSOR_QUERIES))
         row = self._builder.mul(self._builder.urem(block, tiles), I32(TENSOR_QUERIES))
         batch = scores.indices("batch", self._builder.udiv(block, tiles))
@@ -214,6 +214,12 @@ class TensorAttention:
             terms = self._words(weights[each * number : each * (number + 1)])
             sums = self._multiplied(self._values, values, I32(stage), step, terms, sums)
         return [*greatest, *totals, *sums]
+
+    def _blocks(self) -> int:
+        """Returns how many blocks have enough registers on one multiprocessor."""
+        is_small = max(self._depth * self._instruction.depth, self._features) <= 64
+        reads = any(isinstance(one, Load) for one in walk(self._scores.mark.epilogue))
+        return 3 if is_small and not reads else 2
 
     def _greater(self, one: ll.Value, other: ll.Value) -> ll.Value:
         return self._builder.select(self._builder.fcmp_ordered(">", one, other), one, other)

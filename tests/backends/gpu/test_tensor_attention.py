@@ -234,8 +234,11 @@ def test_what_has_no_room_or_is_wide_is_computed_otherwise(
     [
         ("bf16", "", 64, 64, 168),
         ("bf16", "causal", 64, 64, 168),
+        ("bf16", "added", 64, 64, 255),
+        ("f16", "causal", 64, 64, 168),
         ("bf16", "added", 128, 128, 255),
         ("f32", "", 64, 64, 168),
+        ("f32", "added", 64, 64, 255),
         ("f32", "added", 64, 96, 255),
     ],
 )
