@@ -27,9 +27,6 @@ MOST_FOLDED = 24
 """The number of rows up to which folding the lanes of sums takes less time than turning rhs around for them."""
 SHORTEST_FOLDED = 4
 """The length of such sums, in vectors."""
-MOST_BY_ROWS = 4 << 20
-"""The bytes of a packed rhs up to which reading all of it again for each tile takes less time than is saved because
-results are written by rows, and a tile's lhs stays in the first-level cache."""
 USUAL_PANEL = 8
 """The number of vectors in a panel that keeps the multipliers busy with any number of rows. A single row takes wider
 panels, where threads find enough of them: memory is read faster along its rows than in strips across them."""
@@ -139,8 +136,8 @@ class Tiling:
     pack_lhs: bool
     rhs: Rhs
     by_rows: bool
-    """Whether a unit writes all panels of its first tile, then those of the next one: whole rows of the result. Or all
-    tiles of its first panel, which then comes from near caches."""
+    """Whether a unit writes all panels of its first tile, whose lhs stays in the first-level cache, then those of the
+    next one: rows of the result. Or all tiles of its first panel, which then comes from near caches."""
     prefetch: bool
     """Whether tiles prefetch the next block of a packed constant while they work on this one."""
     skips_padding: bool = False
@@ -215,11 +212,12 @@ def choose(
     reduction = _blocks(problem.reduction, total // run, run, most_steps, lanes if pack_lhs else 1)
     most_rows = int(LHS_SHARE * cache) // (element_bytes * reduction.most_steps) if pack_lhs else problem.rows.extent
     sums = int(SUMS_SHARE * cache) // row_bytes
-    small = reduction.blocks == 1 and panels.count * row_bytes * total <= MOST_BY_ROWS
     many = problem.rows.extent > SOON_DONE and not problem.elementwise
     converts = rhs is Rhs.CONSTANT and reading.rhs and tiles.count > 1
-    by_rows = small and many and rhs is Rhs.CONSTANT and not (pack_lhs or converts)
-    together = panels.count if by_rows else 8 if pack_lhs else 1
+    by_rows = reduction.blocks == 1 and many and rhs is Rhs.CONSTANT and not (pack_lhs or converts)
+    # By rows, the panels are read again for each tile: from the second-level cache, as processors differ by a factor of
+    # three in how fast they read the next one.
+    together = max(1, cache // (row_bytes * total)) if by_rows else 8 if pack_lhs else 1
     chunks, groups = _units(reduction, panels, tiles, sums, max(1, most_rows), together)
     if target.threads > 1:
         rows_first = rhs is not Rhs.PACKED and (pack_lhs or problem.columns.extent * total < _moved(problem))

@@ -185,14 +185,19 @@ def test_a_single_row_reads_whole_rows_of_rhs_unless_threads_share_them() -> Non
 
 
 @pytest.mark.parametrize(
-    ("m", "n", "k", "by_rows"), [(3136, 256, 64, True), (128, 256, 64, False), (512, 4096, 512, False)]
+    ("m", "n", "k", "by_rows", "groups"),
+    [(3136, 256, 64, True, 1), (128, 256, 64, False, 4), (512, 4096, 512, True, 8), (1024, 1024, 1024, True, 4)],
 )
-def test_results_of_many_rows_are_written_by_rows(m: int, n: int, k: int, by_rows: bool) -> None:
+def test_many_rows_are_written_by_rows_and_groups_of_panels_fit_in_the_cache(
+    m: int, n: int, k: int, by_rows: bool, groups: int
+) -> None:
     case = matmul(np.empty((1, m, k), np.float32), np.empty((1, k, n), np.float32))
     problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
-    tiling = plan(problem, 4, processor("x86-64-v4"), frozenset({"rhs"})).tiling
-    assert tiling.by_rows == by_rows
-    assert (tiling.groups.count == 1) == by_rows
+    target = processor("x86-64-v4")
+    tiling = plan(problem, 4, target, frozenset({"rhs"})).tiling
+    assert (tiling.by_rows, tiling.groups.count) == (by_rows, groups)
+    group = 4 * k * tiling.groups.size * tiling.panels.size * tiling.lanes
+    assert group <= target.cache_bytes[1] or not by_rows
 
 
 def test_split_is_even_and_whole() -> None:
