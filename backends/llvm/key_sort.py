@@ -23,6 +23,10 @@ SAMPLE = 4
 LOPSIDED = 16
 """A split is bad if one side has less than this share of the elements."""
 
+TOGETHER = 8
+"""The number of vectors that a partition loads before it stores any: a load waits for earlier stores whose addresses
+have the same last 12 bits, on some processors."""
+
 
 def key_sort(module: ll.Module, bits: int, target: LlvmTarget) -> ll.Function:
     """Returns the module's function that sorts integers of 32 or 64 bits."""
@@ -201,16 +205,22 @@ class _Sort:
         builder, pivots, turned = code.builder, code.splat(pivot, self.lanes), code.splat(away, self.lanes)
         rest = code.both(count, self.lanes - 1)
         whole = builder.sub(count, rest)
-        with counted(code, 0, Int(code, whole), self.lanes, [I64(0)], nonempty=True) as loop:
-            index, (kept,) = i64(loop.index), loop.carried
-            vector = memory.load_vector(code, self._at(code, keys, index), self.vector)
-            stays = builder.xor(code.icompare("<", vector, pivots), turned)
-            moved = self._at(code, spare, builder.sub(index, kept))
-            # Neither store reaches beyond the end of this vector, up to which all keys have been read.
-            memory.store_vector(code, self._compressed(code, vector, stays), self._at(code, keys, kept))
-            memory.store_vector(code, self._compressed(code, vector, builder.not_(stays)), moved)
-            loop.next = [builder.add(kept, self._number(code, stays))]
-        (kept,) = loop.carried
+        several = builder.sub(whole, builder.urem(whole, I64(self.lanes * TOGETHER)))
+        kept = I64(0)
+        for begin, end, vectors in ((0, Int(code, several), TOGETHER), (Int(code, several), Int(code, whole), 1)):
+            with counted(code, begin, end, self.lanes * vectors, [kept]) as loop:
+                (kept,) = loop.carried
+                places = [code.iadd(i64(loop.index), n * self.lanes) for n in range(vectors)]
+                loaded = [memory.load_vector(code, self._at(code, keys, place), self.vector) for place in places]
+                for place, vector in zip(places, loaded, strict=True):
+                    stays = builder.xor(code.icompare("<", vector, pivots), turned)
+                    moved = self._at(code, spare, builder.sub(place, kept))
+                    # Neither store reaches beyond the end of this vector, up to which all keys have been read.
+                    memory.store_vector(code, self._compressed(code, vector, stays), self._at(code, keys, kept))
+                    memory.store_vector(code, self._compressed(code, vector, builder.not_(stays)), moved)
+                    kept = builder.add(kept, self._number(code, stays))
+                loop.next = [kept]
+            (kept,) = loop.carried
         inside = self._leading(code, rest)
         vector = memory.load_vector(code, self._at(code, keys, whole), self.vector, inside)
         stays = builder.and_(builder.xor(code.icompare("<", vector, pivots), turned), inside)
