@@ -79,17 +79,17 @@ def serve() -> None:
 
 def _in_a_fork(text: str, how: Assembling) -> tuple[bytes, bytes]:
     """Returns whether the compilation succeeded, and the code, or what LLVM said."""
-    with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as made:
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as made:
         child = os.fork()
         if not child:
-            os.dup2(told.fileno(), 2)
+            os.dup2(errors.fileno(), 2)
             os._exit(_compile_to(made, text, how))
         _, status = os.waitpid(child, 0)
-        told.seek(0)
+        errors.seek(0)
         made.seek(0)
         if status == 0:
             return _SUCCEEDED, made.read()
-        lines = told.read().decode(errors="replace").strip().splitlines()
+        lines = errors.read().decode(errors="replace").strip().splitlines()
     chosen = next((line for line in lines if "LLVM ERROR" in line or "Assertion" in line), "; ".join(lines[:3]))
     return _FAILED, (chosen or f"it ended with status {status}").encode()
 

@@ -106,17 +106,17 @@ class Contracted(ABC):
         counter for the next launch. What they have left is written before they are counted, and read after that."""
         builder, dialect = self.builder, self.dialect
         counter = builder.gep(split.counters, [tile], source_etype=I32)
-        told = self.spare()
+        place = self.spare()
         dialect.barrier(self.code)
         with builder.if_then(builder.icmp_unsigned("==", self.thread, I32(0))):
             dialect.fence(self.code)
             done = builder.atomic_rmw("add", counter, I32(1), "monotonic")
             dialect.fence(self.code)
-            builder.store(done, told)
+            builder.store(done, place)
             with builder.if_then(builder.icmp_unsigned("==", done, I32(split.parts - 1))):
                 builder.store(I32(0), counter)
         dialect.barrier(self.code)
-        done = builder.load(told, typ=I32)
+        done = builder.load(place, typ=I32)
         return builder.icmp_unsigned("==", done, I32(split.parts - 1))
 
     def spare(self) -> ll.Value:

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from trivium.backends.gpu import dlpack, nvptx, ptxas
-from trivium.backends.gpu.cuda_library import NOT_READY, CudaError, Library, devices, library, told
+from trivium.backends.gpu.cuda_library import NOT_READY, CudaError, Library, devices, during, library
 from trivium.backends.gpu.cuda_maps import CudaMaps
 from trivium.backends.gpu.cuda_memory import UNTIMED, CudaMemory, Pool, PoolStatistics, Staging
 from trivium.backends.gpu.dialect import Dialect
@@ -89,11 +89,11 @@ class CudaEvent:
         device.owns(self, "cuEventDestroy_v2", handle)
 
     def is_ready(self) -> bool:
-        with self._device.current(), told("asking whether the device is done"):
+        with self._device.current(), during("asking whether the device is done"):
             return self._device._cuda.cuEventQuery(self._handle) != NOT_READY
 
     def wait(self) -> None:
-        with self._device.current(), told("waiting for the device"):
+        with self._device.current(), during("waiting for the device"):
             self._device._cuda.cuEventSynchronize(self._handle)
 
 
@@ -106,29 +106,29 @@ class CudaStream:
 
     def launch(self, kernel: CudaKernel, blocks: int, threads: int, arguments: Sequence[CudaMemory | None]) -> None:
         size = blocks, 1, 1, threads, 1, 1
-        with told(f"launching {kernel.name}, {blocks} blocks of {threads} threads"):
+        with during(f"launching {kernel.name}, {blocks} blocks of {threads} threads"):
             given = kernel.given(arguments)
             self._cuda.cuLaunchKernel(kernel.function, *size, kernel.granted, self.handle, given, None)
 
     def copy(self, target: CudaMemory, source: CudaMemory, nbytes: int) -> None:
         if nbytes:
-            with told(f"copying {nbytes} bytes on the device"):
+            with during(f"copying {nbytes} bytes on the device"):
                 self._cuda.cuMemcpyDtoDAsync_v2(target.address, source.address, nbytes, self.handle)
 
     def upload(self, target: CudaMemory, source: np.ndarray) -> None:
         if source.nbytes:
-            with told(f"copying {source.nbytes} bytes to the device"):
+            with during(f"copying {source.nbytes} bytes to the device"):
                 self._staging.upload(target.address, source.reshape(-1).view(np.uint8), self.handle)
 
     def download(self, target: np.ndarray, source: CudaMemory) -> None:
-        with told(f"copying {target.nbytes} bytes from the device"):
+        with during(f"copying {target.nbytes} bytes from the device"):
             if target.nbytes:
                 self._staging.download(target.reshape(-1).view(np.uint8), source.address, self.handle)
             else:
                 self._cuda.cuStreamSynchronize(self.handle)
 
 
-Tell = Callable[[Queue[CudaMemory, CudaKernel]], None]
+Enqueue = Callable[[Queue[CudaMemory, CudaKernel]], None]
 
 
 class CudaGuest(CudaStream):
@@ -141,8 +141,8 @@ class CudaGuest(CudaStream):
     def memory(self, address: int, nbytes: int) -> CudaMemory:
         return CudaMemory(address, nbytes)
 
-    def repeat(self, kept: Recordings, memories: Sequence[CudaMemory], tell: Tell) -> None:
-        self._device.repeat_on(self, kept, memories, tell)
+    def repeat(self, kept: Recordings, memories: Sequence[CudaMemory], enqueue: Enqueue) -> None:
+        self._device.repeat_on(self, kept, memories, enqueue)
 
 
 class CudaGraph:
@@ -169,7 +169,7 @@ class Cuda:
         self._capturing, self._linking = threading.Lock(), threading.Lock()
         self._given: dict[int, tuple[Callable[..., object], tuple[int, ...]]] = {}
         self._resources = ExitStack()
-        with ExitStack() as opened, told(f"opening device {number}"):
+        with ExitStack() as opened, during(f"opening device {number}"):
             self._device = self._cuda.value("cuDeviceGet", ctypes.c_int, number)
             self._describe()
             memory = self._cuda.value("cuDeviceTotalMem_v2", ctypes.c_size_t, self._device)
@@ -237,12 +237,12 @@ class Cuda:
     @contextmanager
     def current(self) -> Iterator[None]:
         """Makes the device's context current in this thread: other libraries have their own contexts."""
-        with told("entering the device's context"):
+        with during("entering the device's context"):
             self._cuda.cuCtxPushCurrent_v2(self._context)
         try:
             yield
         finally:
-            with told("leaving the device's context"):
+            with during("leaving the device's context"):
                 self._cuda.value("cuCtxPopCurrent_v2", ctypes.c_void_p)
 
     def owns(self, thing: object, function: str, handle: int, *operands: int) -> None:
@@ -267,7 +267,7 @@ class Cuda:
 
     def close(self) -> None:
         """Waits for the device and releases all its resources. Nothing that came from it may be used afterwards."""
-        with told("closing the device"):
+        with during("closing the device"):
             self._opened.close()
 
     def _close_inside(self) -> None:
@@ -286,7 +286,7 @@ class Cuda:
     ) -> Mapping[str, CudaKernel]:
         if self._assembler and not binary.startswith(b"\x7fELF"):
             binary = self._assembler.assembled(binary, self.architecture)
-        with self.current(), told(f"loading code for {self.architecture}"):
+        with self.current(), during(f"loading code for {self.architecture}"):
             module = CudaModule(self, self._loaded(binary))
             return {name: self._kernel(module, name, nbytes, maps.get(name, ())) for name, nbytes in granted.items()}
 
@@ -346,13 +346,13 @@ class Cuda:
             self._cuda.cuStreamSynchronize(self._stream.handle)
 
     def event(self) -> CudaEvent:
-        with self.current(), told("marking a place in the stream"):
+        with self.current(), during("marking a place in the stream"):
             event = CudaEvent(self, self._cuda.value("cuEventCreate", ctypes.c_void_p, UNTIMED))
             self._cuda.cuEventRecord(event._handle, self._stream.handle)
             return event
 
     def native_event(self) -> Mapping[str, int]:
-        with self.current(), told("marking a place in the stream"):
+        with self.current(), during("marking a place in the stream"):
             event = self._cuda.value("cuEventCreate", ctypes.c_void_p, UNTIMED)
             self._cuda.cuEventRecord(event, self._stream.handle)
         functions = {"wait": "cuEventSynchronize", "destroy": "cuEventDestroy_v2", **self._entering}
@@ -379,40 +379,40 @@ class Cuda:
 
     def _follow(self, follower: int, leader: int) -> None:
         """Makes a stream wait for all work that was enqueued on another one so far."""
-        with self._linking, told("ordering two streams"):
+        with self._linking, during("ordering two streams"):
             self._cuda.cuEventRecord(self._link, leader)
             self._cuda.cuStreamWaitEvent(follower, self._link, 0)
 
-    def repeat(self, kept: Recordings, memories: Sequence[CudaMemory], tell: Tell) -> None:
+    def repeat(self, kept: Recordings, memories: Sequence[CudaMemory], enqueue: Enqueue) -> None:
         with self.current():
-            self.repeat_on(self._stream, kept, memories, tell)
+            self.repeat_on(self._stream, kept, memories, enqueue)
 
-    def repeat_on(self, stream: CudaStream, kept: Recordings, memories: Sequence[CudaMemory], tell: Tell) -> None:
-        """Tells a stream the same as `tell`: itself the first time, as a graph from the second time on."""
+    def repeat_on(self, stream: CudaStream, kept: Recordings, memories: Sequence[CudaMemory], enqueue: Enqueue) -> None:
+        """Enqueues on a stream what `enqueue` does: by itself the first time, as a graph from the second time on."""
         key = tuple(memory.address for memory in memories)
         known, graph = key in kept, kept.pop(key, None)
         if known and graph is None:
-            graph = self._graph(tell)
+            graph = self._graph(enqueue)
         kept[key] = graph
         while len(kept) > RECORDINGS:
             del kept[next(iter(kept))]
         if graph is None:
-            tell(stream)
+            enqueue(stream)
             return
         assert isinstance(graph, CudaGraph), "recordings are this driver's"
-        with told("launching a graph"):
+        with during("launching a graph"):
             self._cuda.cuGraphLaunch(graph.handle, stream.handle)
 
-    def _graph(self, tell: Tell) -> CudaGraph:
+    def _graph(self, enqueue: Enqueue) -> CudaGraph:
         """Returns the enqueued work as a graph. It is captured on a separate stream, so that work which other threads
         enqueue at the same time is not part of it."""
-        with self._capturing, self.current(), told("recording a graph"):
+        with self._capturing, self.current(), during("recording a graph"):
             stream = self._captured.handle
             self._cuda.cuStreamBeginCapture_v2(stream, _RELAXED)
             graph = ctypes.c_void_p()
             try:
                 try:
-                    tell(self._captured)
+                    enqueue(self._captured)
                 finally:
                     self._cuda.cuStreamEndCapture(stream, ctypes.byref(graph))
                 return CudaGraph(self, self._cuda.value("cuGraphInstantiateWithFlags", ctypes.c_void_p, graph, 0))

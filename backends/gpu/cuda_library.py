@@ -169,7 +169,7 @@ def started(names: Sequence[str], api: Api, oldest: int) -> Library:
         raise Error(f"{api.owner} is not installed: {error}") from error
     except AttributeError as error:
         raise Error(f"{api.owner} is too old, expected one for {api.name} {expected}: {error}") from error
-    with told(f"starting {api.owner}"):
+    with during(f"starting {api.owner}"):
         found.cuInit(0)
         version = found.value("cuDriverGetVersion", ctypes.c_int)
     if version < oldest:
@@ -187,7 +187,7 @@ def _opened(names: Sequence[str], api: Api) -> Library:
 
 def devices(found: Library) -> int:
     """Returns the number of devices. Raises an `Error` if there are none."""
-    with told("counting devices"):
+    with during("counting devices"):
         count = found.value("cuDeviceGetCount", ctypes.c_int)
     if not count:
         raise Error(f"{found.api.owner} finds no device")
@@ -195,7 +195,7 @@ def devices(found: Library) -> int:
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
+def during(what: str) -> Iterator[None]:
     """Adds to the driver's errors what was being done: the innermost `what`."""
     try:
         yield

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trivium.backends.gpu.cuda_library import OUT_OF_MEMORY, CudaError, Library, told
+from trivium.backends.gpu.cuda_library import OUT_OF_MEMORY, CudaError, Library, during
 
 UNTIMED = 2
 """CU_EVENT_DISABLE_TIMING."""
@@ -63,7 +63,7 @@ class PoolStatistics:
 
 class Pool:
     """A device's memory, for one stream. A block without references returns to the pool when the device is
-    done with all that the stream was told before; the pool keeps it for later blocks. `owns` says how a
+    done with all that was enqueued before; the pool keeps it for later blocks. `owns` says how a
     block is given back."""
 
     def __init__(self, cuda: Library, device: int, stream: int, current: Current, owns: Callable[..., None]):
@@ -78,7 +78,7 @@ class Pool:
         self._cuda.cuMemPoolSetAttribute(self.handle, _RELEASE_THRESHOLD, ctypes.byref(keep_all))
 
     def allocate(self, nbytes: int) -> CudaMemory:
-        with self._current(), told(f"allocating {nbytes} bytes"):
+        with self._current(), during(f"allocating {nbytes} bytes"):
             try:
                 address = self._block(nbytes)
             except CudaError as error:
@@ -107,7 +107,7 @@ class Pool:
 
     def statistics(self) -> PoolStatistics:
         """Returns how much memory the pool holds."""
-        with self._current(), told("asking for the statistics of memory"):
+        with self._current(), during("asking for the statistics of memory"):
             return PoolStatistics(*(self._attribute(kind) for kind in (_USED, _MOST_USED, _RESERVED)))
 
     def _attribute(self, kind: int) -> int:

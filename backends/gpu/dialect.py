@@ -233,7 +233,7 @@ class Dialect(ABC):
         self, code: Code, target: ll.Value, array: ll.Value, place: Sequence[ll.Value], count: ll.Value
     ) -> None:
         """Begins to copy the box of an array that begins at a place, the innermost dimension first, to shared memory,
-        for all threads; their matrix instructions see it without being told."""
+        for all threads; matrix instructions see it without a fence."""
         raise NotImplementedError
 
     def wait_for_boxes(self, code: Code, count: ll.Value, phase: ll.Value) -> None:

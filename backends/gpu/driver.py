@@ -63,8 +63,8 @@ class Queue(Protocol[T, F]):
 class Repeating(Queue[T, F], Protocol[T, F]):
     """A queue that may be faster when the same work is enqueued again."""
 
-    def repeat(self, kept: Recordings, memories: Sequence[T], tell: Callable[[Queue[T, F]], None]) -> None:
-        """Enqueues what `tell` enqueues: launches and copies that depend on nothing but `memories`. `kept`
+    def repeat(self, kept: Recordings, memories: Sequence[T], enqueue: Callable[[Queue[T, F]], None]) -> None:
+        """Calls `enqueue`, which enqueues launches and copies that depend on nothing but `memories`. `kept`
         is what the queue keeps from one time to the next."""
         ...
 

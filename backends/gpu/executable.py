@@ -100,7 +100,7 @@ class GpuExecutable:
         """Does the same with memory for the results."""
         with self._lock:
             self._guest = None
-            self._tell(self._driver, arguments, results)
+            self._enqueue(self._driver, arguments, results)
 
     def execute_in(self, stream: int, pointers: Sequence[int]) -> None:
         """Runs on another library's stream, and returns before the work is done: on the addresses of
@@ -112,24 +112,24 @@ class GpuExecutable:
             after_ours, self._guest = stream != self._guest, stream
             with self._driver.guest(stream, after_ours) as queue:
                 memories = [queue.memory(at, slot.nbytes) for at, slot in zip(pointers, slots, strict=True)]
-                self._tell(queue, memories[: len(self.inputs)], memories[len(self.inputs) :])
+                self._enqueue(queue, memories[: len(self.inputs)], memories[len(self.inputs) :])
 
-    def _tell(self, queue: Repeating[Any, Any], arguments: Sequence[Memory], results: Sequence[Memory]) -> None:
+    def _enqueue(self, queue: Repeating[Any, Any], arguments: Sequence[Memory], results: Sequence[Memory]) -> None:
         """Enqueues all steps of a run."""
         memories = self._memories(arguments, results)
 
-        def tell(told: Queue[Any, Any]) -> None:
-            for step in _Run(self, memories, told).steps(self._plan.steps):
+        def enqueue(target: Queue[Any, Any]) -> None:
+            for step in _Run(self, memories, target).steps(self._plan.steps):
                 name = collectives.NAMES[type(step.kind)]
                 raise ExecutionError(f"{self.name}: {name} exchanges values with other devices, but one runs alone")
 
         if self._repeats:
-            queue.repeat(self._recordings, [*arguments, *results], tell)
+            queue.repeat(self._recordings, [*arguments, *results], enqueue)
         else:
-            tell(queue)
+            enqueue(queue)
 
     def _begun(self, arguments: Sequence[Memory], results: Sequence[Memory]) -> _Run:
-        """Returns a run that has still to be told. The caller holds the lock."""
+        """Returns a run that has not been enqueued yet. The caller holds the lock."""
         self._guest = None
         return _Run(self, self._memories(arguments, results), self._driver)
 

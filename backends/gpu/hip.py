@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from trivium.backends.gpu import amdgcn, dlpack, hip_library, lld
 from trivium.backends.gpu.cuda import Cuda
-from trivium.backends.gpu.cuda_library import Library, devices, told
+from trivium.backends.gpu.cuda_library import Library, devices, during
 from trivium.backends.gpu.dialect import Dialect
 
 _UNITS, _POOLS, _MEMORY_CLOCK, _BUS = 63, 88, 60, 59
@@ -58,13 +58,13 @@ class Hip(Cuda):
     @contextmanager
     def current(self) -> Iterator[None]:
         """Makes the device current in this thread: other libraries may have selected another one."""
-        with told("choosing the device"):
+        with during("choosing the device"):
             before = self._cuda.value("hipGetDevice", ctypes.c_int)
             self._cuda.hipSetDevice(self._device)
         try:
             yield
         finally:
-            with told("choosing the device that was chosen before"):
+            with during("choosing the device that was chosen before"):
                 self._cuda.hipSetDevice(before)
 
     def _loaded(self, binary: bytes) -> int:

@@ -44,8 +44,8 @@ def installed() -> str | None:
 
 
 def _version(program: str) -> int:
-    told = subprocess.run([*_command(program), "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"LLD (\d+)", told)
+    output = subprocess.run([*_command(program), "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"LLD (\d+)", output)
     return int(found[1]) if found else 0
 
 

@@ -121,7 +121,7 @@ class OpenClEvent:
         return self._event.command_execution_status == library().command_execution_status.COMPLETE
 
     def wait(self) -> None:
-        with _told("waiting for the device"):
+        with _during("waiting for the device"):
             self._event.wait()
 
 
@@ -135,7 +135,7 @@ class OpenCl:
         if number >= len(devices()):
             raise Error(f"there is no device opencl:{number}, {_available()}")
         self._device = devices()[number]
-        with _told(f"opening device {number}"):
+        with _during(f"opening device {number}"):
             self._context = cl.Context([self._device])
             self._queue = cl.CommandQueue(self._context)
         # Parts of buffers must begin at a multiple of this many bits.
@@ -148,7 +148,7 @@ class OpenCl:
         self.version = f"pyopencl {cl.VERSION_TEXT}, {self._device.version.strip()}, {self._device.driver_version}"
 
     def allocate(self, nbytes: int) -> OpenClMemory:
-        with _told(f"allocating {nbytes} bytes of {self._device.global_mem_size}"):
+        with _during(f"allocating {nbytes} bytes of {self._device.global_mem_size}"):
             flags = library().mem_flags.READ_WRITE
             return OpenClMemory(library().Buffer(self._context, flags, max(1, nbytes)), nbytes)
 
@@ -157,23 +157,23 @@ class OpenCl:
     ) -> Mapping[str, Any]:
         assert not any(granted.values()), "kernels for OpenCL have all of their memory themselves"
         assert not any(maps.values()), "devices of OpenCL copy no boxes"
-        with _told("building the program"), warnings.catch_warnings():
+        with _during("building the program"), warnings.catch_warnings():
             warnings.simplefilter("ignore", library().CompilerWarning)  # drivers report that they have succeeded
             program = library().Program(self._context, binary).build(self._options())
             return {name: library().Kernel(program, name) for name in granted}
 
     def launch(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[OpenClMemory | None]) -> None:
-        with _told(f"launching {kernel.function_name}"):
+        with _during(f"launching {kernel.function_name}"):
             kernel.set_args(*(argument and argument.buffer for argument in arguments))
             library().enqueue_nd_range_kernel(self._queue, kernel, (blocks * threads,), (threads,))
 
     def upload(self, target: OpenClMemory, source: np.ndarray) -> None:
         if source.nbytes:
-            with _told("copying to the device"):
+            with _during("copying to the device"):
                 library().enqueue_copy(self._queue, target.buffer, source, is_blocking=True)
 
     def download(self, target: np.ndarray, source: OpenClMemory) -> None:
-        with _told("copying from the device"):
+        with _during("copying from the device"):
             if target.nbytes:
                 library().enqueue_copy(self._queue, target, source.buffer, is_blocking=True)
             else:
@@ -181,28 +181,28 @@ class OpenCl:
 
     def copy(self, target: OpenClMemory, source: OpenClMemory, nbytes: int) -> None:
         if nbytes:
-            with _told("copying on the device"):
+            with _during("copying on the device"):
                 library().enqueue_copy(self._queue, target.buffer, source.buffer, byte_count=nbytes)
 
     def borrowed(self, array: object) -> None:
         """Arrays of other libraries are not OpenCL buffers."""
 
     def repeat(
-        self, kept: Recordings, memories: Sequence[OpenClMemory], tell: Callable[[Queue[OpenClMemory, Any]], None]
+        self, kept: Recordings, memories: Sequence[OpenClMemory], enqueue: Callable[[Queue[OpenClMemory, Any]], None]
     ) -> None:
-        tell(self)
+        enqueue(self)
 
     def guest(self, stream: int, after_ours: bool) -> NoReturn:
         raise ExecutionError("a queue of another library was given to OpenCL, expected one only with CUDA or HIP")
 
     def event(self) -> OpenClEvent:
-        with _told("waiting for the device"):
+        with _during("waiting for the device"):
             event = library().enqueue_marker(self._queue)
             self._queue.flush()
             return OpenClEvent(event)
 
     def native_event(self) -> Mapping[str, int]:
-        with _told("waiting for the device"):
+        with _during("waiting for the device"):
             self._queue.finish()
         return {}
 
@@ -226,7 +226,7 @@ def _available() -> str:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _during(what: str) -> Iterator[None]:
     """Raises the driver's errors, with the operation that failed."""
     cl = library()
     try:

@@ -61,8 +61,8 @@ def installed() -> Ptxas | None:
     path = shutil.which("ptxas") or shutil.which("ptxas", path=str(Path(home, "bin")))
     if path is None:
         return None
-    told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"release (\d+)\.(\d+)", told)
+    output = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"release (\d+)\.(\d+)", output)
     if found is None:
         return None
     known = subprocess.run([path, "--help"], capture_output=True, text=True, check=False).stdout

@@ -52,8 +52,8 @@ class Repeat(Pass):
 def _run(step: Pass, module: Module) -> bool:
     """Runs one pass, and tells who watches, if it changed something."""
     changed = step.run(module)
-    if changed and (told := watcher()) is not None and not isinstance(step, Repeat):
-        told.passed(step.NAME, module)
+    if changed and (observer := watcher()) is not None and not isinstance(step, Repeat):
+        observer.passed(step.NAME, module)
     return changed
 
 
@@ -62,8 +62,8 @@ def run_passes(
 ) -> Module:
     """Runs `passes` over `module`, in place, and returns it; a `Repeat` only if the module was changed since it last
     ran. An `Error` raised inside names the pass."""
-    if (told := watcher()) is not None:
-        told.began(module)
+    if (observer := watcher()) is not None:
+        observer.began(module)
     done: Pass | None = None
     for step in passes:
         if step == done:

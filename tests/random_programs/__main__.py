@@ -24,14 +24,14 @@ def main() -> int:
     options = _options()
     if options.replay:
         return _replay(options)
-    tally, told, shown = Tally(), 0, 0.0
+    tally, printed, shown = Tally(), 0, 0.0
     for tally in run(options.seed, options.count, options.jobs, options.everywhere):
-        for found in tally.found[told:]:
+        for found in tally.found[printed:]:
             print(f"{found.seed}: {found.key}: {found.detail}", flush=True)
-        told = len(tally.found)
+        printed = len(tally.found)
         if tally.seconds > shown + SECONDS_SHOWN:
             rate, shown = tally.programs / tally.seconds, tally.seconds
-            print(f"{tally.programs} programs, {rate:.1f}/s, {told} found", file=sys.stderr, flush=True)
+            print(f"{tally.programs} programs, {rate:.1f}/s, {printed} found", file=sys.stderr, flush=True)
     print(f"{tally.programs} programs in {tally.seconds:.0f} s, {len(tally.found)} findings, ", end="")
     print(f"{tally.undecided} undecided, {tally.ops.total()} ops of {len(tally.ops)} kinds")
     if options.ops:

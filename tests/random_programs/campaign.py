@@ -108,12 +108,12 @@ def _work(seeds: range, at: Any, sender: Connection, everywhere: bool) -> None:
         try:
             module = judged(seed, everywhere)
             kinds = [op.NAME for op in module.main.body.block]
-            told: Found | None = None
+            result: Found | None = None
         except Finding as finding:
-            told = Found(seed, finding.key, finding.detail)
+            result = Found(seed, finding.key, finding.detail)
         except Unstable:
-            told = Found(seed, "", "")
-        sender.send((told, kinds))
+            result = Found(seed, "", "")
+        sender.send((result, kinds))
     sender.send(None)
 
 
@@ -126,13 +126,13 @@ def _receive(worker: _Worker, tally: Tally) -> bool:
     if message is None:
         worker.seeds = range(0)
         return False
-    told, kinds = message
+    result, kinds = message
     tally.programs += 1
     tally.ops.update(kinds)
-    if told is not None and not told.key:
+    if result is not None and not result.key:
         tally.undecided += 1
-    elif told is not None:
-        tally.found.append(told)
+    elif result is not None:
+        tally.found.append(result)
     return True
 
 

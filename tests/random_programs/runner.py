@@ -121,8 +121,8 @@ def _compare(
     for _ in range(configuration.threads):
         results = run_guarded(executable, arguments, [value.array for value in expected], str(configuration))
         for index, (result, value) in enumerate(zip(results, expected, strict=True)):
-            if told := difference(result, value):
-                raise Finding("difference", f"{configuration}, result {index} ({value.array.dtype}): {told}")
+            if found := difference(result, value):
+                raise Finding("difference", f"{configuration}, result {index} ({value.array.dtype}): {found}")
 
 
 def run_guarded(

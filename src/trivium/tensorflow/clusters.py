@@ -69,13 +69,13 @@ class Clustered:
                 if not isinstance(self.run, Compiled) or not isinstance(node, tf.Operation):
                     raise
                 if cuts := self._found_cuts(error, node):
-                    self._tell_cut(cuts)
+                    self._report_cut(cuts)
                     self.borders.cuts |= {(tensor.name, user.name) for tensor, user in cuts}
                     self._divide()
                 elif node.type in CALLS:
                     self._flatten(lambda x, name=node.name: x.name == name)
                 elif self.setup.fallback:
-                    self._tell(node, error.ops[0].reason or "it has no rule")
+                    self._report(node, error.ops[0].reason or "it has no rule")
                     self.borders.outside.add(node.name)
                     self._divide()
                 else:
@@ -105,17 +105,17 @@ class Clustered:
         assert isinstance(whole, Compiled)
         for node in all_nodes(whole.concrete.graph):
             if self.setup.fallback and is_foreign(node):
-                self._tell(node, "it has no rule" if node.type not in rule else "its types are not numbers")
+                self._report(node, "it has no rule" if node.type not in rule else "its types are not numbers")
         self.run = Stages(whole, self.borders)
 
-    def _tell_cut(self, cuts: Sequence[Edge]) -> None:
+    def _report_cut(self, cuts: Sequence[Edge]) -> None:
         for node in dict.fromkeys(tensor.op for tensor, _ in cuts):
             place = location_of(node).describe()
             text = f"What uses {place} is compiled for each size or value that it has: this depends on data."
             journal.left(place, text)
             log.info(text)
 
-    def _tell(self, node: tf.Operation, reason: str) -> None:
+    def _report(self, node: tf.Operation, reason: str) -> None:
         place = location_of(node).describe()
         journal.left(place, f"{place} runs in TensorFlow, between compiled parts: {reason}.")
         if node.type not in self.setup.foreign:

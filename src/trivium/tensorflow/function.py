@@ -131,7 +131,7 @@ class Function:
         resources = _in_order(leaves.resources, concrete, args, kwargs)
         key = (id(concrete), *(id(x) for x in resources if isinstance(x, tf.Variable)))
         if key not in self._compiled:
-            self._tell(leaves)
+            self._report(leaves)
             compiled = Clustered(concrete, resources, self._setup)
             self._compiled[key] = Trace(concrete, compiled, [x.handle for x in resources])
         return self._compiled[key]
@@ -149,7 +149,7 @@ class Function:
                 "function that does not, such as a model's call"
             ) from error
 
-    def _tell(self, leaves: Leaves) -> None:
+    def _report(self, leaves: Leaves) -> None:
         count = len(self._compiled)
         log.info("tracing %s for %s (%d so far)", self.name, leaves_of(leaves), count)
         if count:

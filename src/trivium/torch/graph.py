@@ -147,7 +147,7 @@ class CompiledGraph:
             if not cut or not self.given_options.get(FALLBACK, True):
                 raise
             journal.compiled(self.title, f"{self.title}, in parts,", given, None, advice)
-            self._tell_cut(cut, error)
+            self._report_cut(cut, error)
             return self._split(cut, inputs, frozen)
         shown = list(zip(imported.outputs, imported.metas, strict=True))
         made = ((f"result {i}", meta) for i, (output, meta) in enumerate(shown) if isinstance(output, ResultIndex))
@@ -162,7 +162,7 @@ class CompiledGraph:
         operands = imported, executable, layouts, Parameters(inputs, frozen), self.kind
         return Variant(*operands) if device == CPU else CudaVariant(*operands, device)
 
-    def _tell_cut(self, cut: Sequence[fx.Node], error: UnsupportedOpError) -> None:
+    def _report_cut(self, cut: Sequence[fx.Node], error: UnsupportedOpError) -> None:
         """Tells which ops run in PyTorch, with the lines that call them; the log has each op and reason once."""
         reasons = {op.name: op.reason for op in error.ops}
         for node in cut:

@@ -55,12 +55,12 @@ def freezable(inputs: Sequence[object], indices: Iterable[int]) -> list[int]:
     indices = list(indices)
     found = [index for index in indices if not (isinstance(x := inputs[index], torch.Tensor) and x.is_inference())]
     if len(found) < len(indices):
-        _tell_of_inference_mode()
+        _report_inference_mode()
     return found
 
 
 @functools.cache
-def _tell_of_inference_mode() -> None:
+def _report_inference_mode() -> None:
     logger.warning(
         "parameters that were made in torch.inference_mode are not frozen: PyTorch does not count their changes"
     )

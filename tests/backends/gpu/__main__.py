@@ -69,10 +69,10 @@ def main() -> int:
 
 def _run(name: str, task: Task, items: Sequence[Any], jobs: int) -> int:
     start, wrong = time.monotonic(), 0
-    for item, told in outcomes(task, items, jobs):
-        if told:
+    for item, outcome in outcomes(task, items, jobs):
+        if outcome:
             wrong += 1
-            print(f"{item}: {told}", flush=True)
+            print(f"{item}: {outcome}", flush=True)
     print(f"{name}: {len(items)}, of which {wrong} are wrong; {time.monotonic() - start:.0f} s", flush=True)
     return wrong
 
@@ -81,12 +81,12 @@ def _assemble(task: Task, architecture: str, jobs: int) -> int:
     """Lists the kernels of records that take most registers, after those that are beyond the budget. Returns how many
     are, or are refused."""
     start, kernels, refused = time.monotonic(), list[str](), 0
-    for (_, number), told in outcomes(task, [(architecture, n) for n in range(len(COMPILED))], jobs):
-        if told and not told[0].isdecimal():
+    for (_, number), outcome in outcomes(task, [(architecture, n) for n in range(len(COMPILED))], jobs):
+        if outcome and not outcome[0].isdecimal():
             refused += 1
-            print(f"{COMPILED[number]}: {told[:600]}", flush=True)
-        elif told:
-            kernels += told.splitlines()
+            print(f"{COMPILED[number]}: {outcome[:600]}", flush=True)
+        elif outcome:
+            kernels += outcome.splitlines()
     kernels.sort(key=lambda line: int(line.split(" ")[0]), reverse=True)
     wrong = tasks.beyond_budget("\n".join(kernels))
     print("registers, bytes spilled, bytes shared, record and kernel:", *wrong, *kernels[:LISTED], sep="\n")

@@ -67,8 +67,8 @@ def scatters(item: tuple[str, bool, int]) -> str:
     (expected,) = evaluate(module, *given)
     executable = compiled(module, deterministic=exact)
     for (result,) in (executable.execute(*given) for _ in range(3)):
-        if exact and (told := unequal(result, expected)):
-            return told
+        if exact and (difference := unequal(result, expected)):
+            return difference
         np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-2)
     return ""
 
@@ -112,8 +112,8 @@ def graphs(turns: int) -> str:
     executable = device().load_program(two_launches())
     for turn in range(turns):
         values = np.arange(300, dtype=np.float32) + turn
-        if told := unequal(executable.execute(values)[0], values):
-            return told
+        if difference := unequal(executable.execute(values)[0], values):
+            return difference
     return "" if any(graph is not None for graph in executable._recordings.values()) else "there is no graph"
 
 

@@ -246,8 +246,8 @@ def _with_window(text: str) -> tuple[str, bool]:
     if not names:
         return text, False
     stored = r"^(  store (.+) \S+, (ptr addrspace\(3\) [^,\n]+).*)$"
-    told = r"\1\n  call void @sim_wrote(\3, i64 ptrtoint (ptr getelementptr (\2, ptr null, i64 1) to i64))"
-    text = re.sub(stored, told, text, flags=re.MULTILINE)
+    wrote = r"\1\n  call void @sim_wrote(\3, i64 ptrtoint (ptr getelementptr (\2, ptr null, i64 1) to i64))"
+    text = re.sub(stored, wrote, text, flags=re.MULTILINE)
     declared = "declare void @sim_window(ptr addrspace(3))", "declare void @sim_wrote(ptr addrspace(3), i64)"
     return "\n".join((text, GRANTED, *declared)), True
 
@@ -325,5 +325,5 @@ def _entry(name: str, count: int, maps: int, has_window: bool) -> str:
     loads = "\n".join((LOAD if n < count else LOAD_MAP).format(n=n) for n in range(count + maps))
     arguments = ", ".join(f"{kind} %a{n}" for n, kind in enumerate(kinds))
     window = '  call void @sim_window(ptr addrspace(3) @"granted")' if has_window else ""
-    told = f'@"maps.{name}" = constant i32 {maps}' if maps else ""
-    return ENTER.format(name=name, count=count, maps=told, loads=loads, arguments=arguments, window=window)
+    constants = f'@"maps.{name}" = constant i32 {maps}' if maps else ""
+    return ENTER.format(name=name, count=count, maps=constants, loads=loads, arguments=arguments, window=window)

@@ -93,8 +93,8 @@ def spirv(number: int) -> str:
     code = assembler().compile(emitted.text, dialect.assembling(facts))
     command = ["spirv-val", "--target-env", "spv1.4", "-"]
     done = subprocess.run(command, input=code, capture_output=True, check=False)
-    told = " ".join((done.stderr + done.stdout).decode(errors="replace").split())
-    return f"{COMPILED[number]}: {told[:300] or done.returncode}" if done.returncode else ""
+    report = " ".join((done.stderr + done.stdout).decode(errors="replace").split())
+    return f"{COMPILED[number]}: {report[:300] or done.returncode}" if done.returncode else ""
 
 
 MOST_REGISTERS = 128
@@ -120,13 +120,13 @@ def ptx(item: tuple[str, int]) -> str:
         file = Path(folder) / "program.ptx"
         file.write_bytes(code)
         command = ["ptxas", f"-arch={architecture}", "-v", str(file), "-o", f"{file}.cubin"]
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert "warning" not in told, told
+        report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert "warning" not in report, report
     kernels = [
         f"{registers} {spilled} {shared or 0} {COMPILED[number]} {name}"
-        for name, spilled, registers, shared in PROPERTIES.findall(told)
+        for name, spilled, registers, shared in PROPERTIES.findall(report)
     ]
-    assert kernels, f"ptxas says nothing that is understood: {told[:300]}"
+    assert kernels, f"ptxas says nothing that is understood: {report[:300]}"
     return "\n".join(kernels)
 
 
@@ -183,8 +183,8 @@ def judged(client: GpuClient, module: Module, seed: int, options: CompileOptions
         return ""
     lowered_program = lower(pipeline.optimize(module), client.target(options))
     results = client.load_program(lowered_program, options).execute(*arguments)
-    told = (difference(result, value) for result, value in zip(results, expected, strict=True))
-    wrong = [f"result {index}: {text}" for index, text in enumerate(told) if text]
+    report = (difference(result, value) for result, value in zip(results, expected, strict=True))
+    wrong = [f"result {index}: {text}" for index, text in enumerate(report) if text]
     return f"seed {seed}: {'; '.join(wrong)}" if wrong else ""
 
 

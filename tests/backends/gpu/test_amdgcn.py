@@ -107,8 +107,8 @@ def test_atomic_operations_are_the_device_s() -> None:
     text = module_of(emit)
     assert text.count('syncscope("agent") monotonic') == 2
     facts = target("gfx90a")
-    told = assembler().compile(text, Amdgcn(64).assembling(facts))
-    assert code_object.kernels(told)[0].name == "k0"
+    code = assembler().compile(text, Amdgcn(64).assembling(facts))
+    assert code_object.kernels(code)[0].name == "k0"
 
 
 def test_unknown_architectures() -> None:

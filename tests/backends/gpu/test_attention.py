@@ -12,7 +12,7 @@ import pytest
 
 from tests.backends.gpu import simulator
 from tests.backends.gpu.simulator import LeaveOut, needs_simulator
-from tests.backends.gpu.test_shared_rows import told_by_ptxas
+from tests.backends.gpu.test_shared_rows import ptxas_report
 from tests.compiler.attention import Case
 from trivium.backends.gpu import tiles
 from trivium.backends.gpu.client import GpuClient
@@ -114,7 +114,7 @@ def test_registers(architecture: str, size: int, width: int, tmp_path: Path, mon
     """Of 65536 registers, each thread of two blocks of 256 has 128."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     case = Case(batch=8, heads=12, queries=size, keys=size, depth=width, features=width, mask="causal")
-    told = told_by_ptxas(case.module(), architecture, tmp_path)
-    assert set(re.findall(r"(\d+) bytes spill", told)) == {"0"}
-    assert max(map(int, re.findall(r"Used (\d+) registers", told))) <= 128
-    assert max(map(int, re.findall(r"(\d+) bytes smem", told))) <= 48 << 10
+    report = ptxas_report(case.module(), architecture, tmp_path)
+    assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
+    assert max(map(int, re.findall(r"Used (\d+) registers", report))) <= 128
+    assert max(map(int, re.findall(r"(\d+) bytes smem", report))) <= 48 << 10

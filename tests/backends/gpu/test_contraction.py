@@ -194,7 +194,7 @@ def test_registers(architecture: str, tmp_path: Path, monkeypatch: pytest.Monkey
     program = Stages(product(1024, 1000, 500), facts, CompileOptions()).program
     file.write_bytes(assembly.compiled(assembly.emit_program(program, Nvptx(), facts).text, Nvptx(), facts))
     command = ["ptxas", f"-arch={architecture}", "-v", str(file), "-o", str(tmp_path / "program.cubin")]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert "0 bytes spill stores, 0 bytes spill loads" in told
-    (registers,) = re.findall(r"Used (\d+) registers", told)
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert "0 bytes spill stores, 0 bytes spill loads" in report
+    (registers,) = re.findall(r"Used (\d+) registers", report)
     assert int(registers) <= 80

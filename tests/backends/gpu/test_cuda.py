@@ -131,10 +131,10 @@ def test_code_is_unloaded_while_a_graph_is_recorded(simulated_device: Cuda) -> N
 
     for _ in range(3):
         simulated_device.repeat(kept, memories, tell)
-    told = calls()
-    begin, end = told.index("cuStreamBeginCapture_v2"), told.index("cuStreamEndCapture")
-    assert "cuModuleUnload" in told[begin:end]
-    assert told.count("cuGraphLaunch") == 2
+    made = calls()
+    begin, end = made.index("cuStreamBeginCapture_v2"), made.index("cuStreamEndCapture")
+    assert "cuModuleUnload" in made[begin:end]
+    assert made.count("cuGraphLaunch") == 2
     np.testing.assert_array_equal(executable.execute(source.to_numpy())[0], np.arange(300))
 
 
@@ -170,10 +170,10 @@ def test_a_failed_launch_says_where_it_comes_from(simulated_device: Cuda) -> Non
     executable = client.compile(trivium.parse(TEXT))
     simulator.fake().fake_fail(b"cuLaunchKernel", INVALID_VALUE)
     text = r"CUDA failed, launching k0_\w+, 1 blocks of 32 threads: cuLaunchKernel returned CUDA_ERROR_INVALID_VALUE"
-    with pytest.raises(ExecutionError, match=text) as told:
+    with pytest.raises(ExecutionError, match=text) as caught:
         executable.execute(X)
-    assert "while: running k0_" in str(told.value)
-    assert ", from <text>:" in str(told.value)
+    assert "while: running k0_" in str(caught.value)
+    assert ", from <text>:" in str(caught.value)
 
 
 def test_the_drivers_compiler_says_what_is_wrong(simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,10 +249,10 @@ def fail_every_call(
             continue
         for code in (INVALID_VALUE, OUT_OF_MEMORY) if "FromPoolAsync" in name else (ILLEGAL_ADDRESS,):
             fake.fake_reset(number, code)
-            told = failure(artifact, opened)
+            message = failure(artifact, opened)
             is_quiet = name in quiet or name in entering
             # What is free is given back, and then there is memory.
             is_quiet |= code == OUT_OF_MEMORY
-            assert name in told or is_quiet, f"call {number}, {name}, failed, and all that was told is {told!r}"
-            assert " failed, " in told or not told
+            assert name in message or is_quiet, f"call {number}, {name}, failed, and the message is {message!r}"
+            assert " failed, " in message or not message
             assert fake.fake_live() == 0, f"something is left after call {number}, {name}, failed"

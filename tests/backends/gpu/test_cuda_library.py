@@ -42,8 +42,8 @@ def test_versions() -> None:
 def test_errors_name_the_innermost_operation() -> None:
     with (
         pytest.raises(cuda_library.CudaError, match=r"^CUDA failed, doing this: no$") as error,
-        cuda_library.told("doing that"),
-        cuda_library.told("doing this"),
+        cuda_library.during("doing that"),
+        cuda_library.during("doing this"),
     ):
         raise cuda_library.CudaError("no", 7)
     assert error.value.code == 7

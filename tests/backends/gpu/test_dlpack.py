@@ -28,7 +28,7 @@ TWICE = """func.func @main(%x: tensor<3x5xf32>) -> tensor<3x5xf32> {
 
 @dataclass
 class Other:
-    """An array of another library, which is told the streams that take it."""
+    """An array of another library, which is given the streams that take it."""
 
     memory: CudaMemory
     dtype: np.dtype

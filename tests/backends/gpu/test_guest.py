@@ -1,4 +1,4 @@
-"""Programs in the order of another library's stream, on its memory: the fake driver does what a stream was told as late
+"""Programs in the order of another library's stream, on its memory: the fake driver does the work of a stream as late
 as it may, so that whatever is not ordered happens too late, or on memory that was given back."""
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wrong(task: Task, items: Sequence[Any]) -> list[str]:
-    return [f"{item}: {told}" for item, told in outcomes(task, items, JOBS, LIMIT) if told]
+    return [f"{item}: {outcome}" for item, outcome in outcomes(task, items, JOBS, LIMIT) if outcome]
 
 
 def test_records() -> None:

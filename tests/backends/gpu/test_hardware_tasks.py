@@ -25,8 +25,8 @@ ITEMS = [
 
 def test_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIVIUM_TEST_DEVICE", "hopper")
-    told = dict(outcomes(hardware.one, ITEMS))
-    assert told == dict.fromkeys(ITEMS, "")
+    found = dict(outcomes(hardware.one, ITEMS))
+    assert found == dict.fromkeys(ITEMS, "")
 
 
 def test_a_product_without_matrix_instructions_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

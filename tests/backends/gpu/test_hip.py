@@ -76,23 +76,23 @@ def test_a_device_that_is_not_there() -> None:
 def test_calls_in_order(simulated_waves: Hip) -> None:
     """The first run by itself, and from the second one on a graph."""
     executable = GpuClient(simulated_waves, 0).load_program(two_launches())
-    a, told = np.arange(300, dtype=np.float32), []
+    a, made = np.arange(300, dtype=np.float32), []
     for turn in range(3):
         simulated_hip.fake().fake_reset(0, 0)
         np.testing.assert_array_equal(executable.execute(a + turn)[0], a + turn)
         around = {"hipGetDevice", "hipSetDevice", "hipEventSynchronize", "hipEventRecord"}
-        told.append([name for name in calls() if name not in around])
+        made.append([name for name in calls() if name not in around])
     copied_in, copied_out = ["hipMallocFromPoolAsync", "hipMemcpyHtoDAsync"], ["hipMemcpyDtoHAsync"]
     launched = ["hipModuleLaunchKernel"] * 2
     captured = ["hipStreamBeginCapture", *launched, "hipStreamEndCapture", "hipGraphInstantiateWithFlags"]
     ended = ["hipFreeAsync"] * 2
     arena = ["hipMallocFromPoolAsync"]
-    assert told[0] == [*copied_in, "hipMallocFromPoolAsync", *arena, *launched, *copied_out, *ended]
+    assert made[0] == [*copied_in, "hipMallocFromPoolAsync", *arena, *launched, *copied_out, *ended]
     replayed = [*copied_in, "hipMallocFromPoolAsync", "hipGraphLaunch", *copied_out, *ended]
-    assert told[1] == [
+    assert made[1] == [
         *copied_in, "hipMallocFromPoolAsync", *captured, "hipGraphDestroy", "hipGraphLaunch", *copied_out, *ended,
     ]  # fmt: skip
-    assert told[2] == replayed
+    assert made[2] == replayed
 
 
 @needs_simulator

@@ -19,7 +19,7 @@ RECORDS, PROGRAMS, NEIGHBOURS, VECTORS = 90, 40, 6, 40
 
 
 def wrong(task: Task, items: Sequence[Any]) -> list[str]:
-    return [f"{item}: {told}" for item, told in outcomes(task, items) if told]
+    return [f"{item}: {outcome}" for item, outcome in outcomes(task, items) if outcome]
 
 
 @pytest.mark.usefixtures("device")
@@ -54,6 +54,6 @@ def test_a_task_that_does_not_end_is_ended() -> None:
 
 
 def test_a_process_is_not_used_after_an_error() -> None:
-    told = [text for _, text in outcomes(tasks.process, range(3), limit=600.0)]
-    assert told[1] == told[2]
-    assert told[0] != f"ValueError in process: {told[1]}"
+    outcome = [text for _, text in outcomes(tasks.process, range(3), limit=600.0)]
+    assert outcome[1] == outcome[2]
+    assert outcome[0] != f"ValueError in process: {outcome[1]}"

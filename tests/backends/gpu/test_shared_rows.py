@@ -39,7 +39,7 @@ def values(*shape: int) -> np.ndarray:
 def test_running_sums(client: GpuClient, shape: tuple[int, ...], dimension: int, dtype: type) -> None:
     argument = integers(*shape, dtype=dtype)
     executable = client.compile(running(argument, dimension))
-    assert "reduction" in (told := executable.artifact.texts["schedules"]) or " block(" in told  # type: ignore[attr-defined]
+    assert "reduction" in (report := executable.artifact.texts["schedules"]) or " block(" in report  # type: ignore[attr-defined]
     np.testing.assert_array_equal(executable.execute(argument)[0], argument.cumsum(dimension, dtype=dtype))
 
 
@@ -101,7 +101,7 @@ def test_every_barrier_is_needed(
     assert [number for number in range(barriers) if correct(number)[0]] == spare
 
 
-def told_by_ptxas(module: Module, architecture: str, folder: Path, tf32: bool = False) -> str:
+def ptxas_report(module: Module, architecture: str, folder: Path, tf32: bool = False) -> str:
     facts, file = replace(nvptx.target(architecture), tf32=tf32), folder / "program.ptx"
     program = Stages(module, facts, CompileOptions()).program
     file.write_bytes(assembly.compiled(assembly.emit_program(program, Nvptx(), facts).text, Nvptx(), facts))
@@ -114,6 +114,6 @@ def told_by_ptxas(module: Module, architecture: str, folder: Path, tf32: bool = 
 def test_registers(architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     for module in (running(integers(40, 5000), 1), sorted_pairs((40, 900), 1, TOTAL), sorted_pairs((5000,), 0, TOTAL)):
-        told = told_by_ptxas(module, architecture, tmp_path)
-        assert set(re.findall(r"(\d+) bytes spill", told)) == {"0"}
-        assert max(map(int, re.findall(r"Used (\d+) registers", told))) <= 64
+        report = ptxas_report(module, architecture, tmp_path)
+        assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
+        assert max(map(int, re.findall(r"Used (\d+) registers", report))) <= 64

@@ -40,4 +40,4 @@ def test_block_sizes_are_metadata() -> None:
 
 @pytest.mark.skipif(shutil.which("spirv-val") is None, reason="spirv-val, of spirv-tools, is not installed")
 def test_modules_are_valid() -> None:
-    assert not [told for number in range(0, len(COMPILED), 45) if (told := tasks.spirv(number))]
+    assert not [outcome for number in range(0, len(COMPILED), 45) if (outcome := tasks.spirv(number))]

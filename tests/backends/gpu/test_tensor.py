@@ -128,7 +128,7 @@ def test_registers(architecture: str, dtype: str, tile: int, tmp_path: Path, mon
     program = Stages(product(1024, 1024, 512, dtype=dtype), facts, CompileOptions()).program
     file.write_bytes(assembly.compiled(assembly.emit_program(program, Nvptx(), facts).text, Nvptx(), facts))
     command = ["ptxas", f"-arch={architecture}", "-v", str(file), "-o", str(tmp_path / "program.cubin")]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert set(re.findall(r"(\d+) bytes spill", told)) == {"0"}
-    assert max(map(int, re.findall(r"Used (\d+) registers", told))) <= 128
-    assert max(map(int, re.findall(r"(\d+) bytes smem", told))) <= 48 << 10
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
+    assert max(map(int, re.findall(r"Used (\d+) registers", report))) <= 128
+    assert max(map(int, re.findall(r"(\d+) bytes smem", report))) <= 48 << 10

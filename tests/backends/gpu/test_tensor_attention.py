@@ -18,7 +18,7 @@ import trivium
 from tests.backends.gpu import simulator, tasks
 from tests.backends.gpu.products import to_tf32
 from tests.backends.gpu.simulator import LeaveOut, needs_simulator
-from tests.backends.gpu.test_shared_rows import told_by_ptxas
+from tests.backends.gpu.test_shared_rows import ptxas_report
 from tests.compiler.attention import Case
 from tests.random_programs.programs import program_of_attention, program_of_wide_attention
 from trivium.backends.gpu import tiles
@@ -256,10 +256,10 @@ def test_registers(
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     case = Case(batch=8, heads=12, queries=1000, keys=1000, depth=depth, features=features, mask=mask)
     module = case.module() if dtype == "f32" else case.narrow(dtype)
-    told = told_by_ptxas(module, architecture, tmp_path, tf32=True)
-    assert set(re.findall(r"(\d+) bytes spill", told)) == {"0"}
-    assert max(map(int, re.findall(r"Used (\d+) registers", told))) <= most
-    assert max(map(int, re.findall(r"(\d+) bytes smem", told))) <= 48 << 10
+    report = ptxas_report(module, architecture, tmp_path, tf32=True)
+    assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
+    assert max(map(int, re.findall(r"Used (\d+) registers", report))) <= most
+    assert max(map(int, re.findall(r"(\d+) bytes smem", report))) <= 48 << 10
 
 
 @needs_simulator

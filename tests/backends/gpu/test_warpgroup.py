@@ -188,8 +188,8 @@ def assembled(text: str, folder: Path) -> str:
     file = folder / "program.ptx"
     file.write_bytes(assembly.compiled(text, Nvptx(), nvptx.target("sm_90a")))
     command = ["ptxas", "-arch=sm_90a", "-v", str(file), "-o", str(folder / "program.cubin")]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    said = told.stdout + told.stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    said = done.stdout + done.stderr
     # Otherwise, it says that it lets one matrix instruction wait for another.
     assert "wgmma" not in said
     assert "warning" not in said

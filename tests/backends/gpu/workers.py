@@ -30,13 +30,13 @@ def outcomes(task: Task, items: Sequence[Any], jobs: int = 1, limit: float | Non
             workers[-1].give(*waiting.popleft())
         for worker in _done(workers, limit):
             try:
-                told, usable = worker.answer()
+                outcome, usable = worker.answer()
             except EOFError:
-                told, usable = ENDED, False
-            if told == ENDED and worker.tries > 1:
+                outcome, usable = ENDED, False
+            if outcome == ENDED and worker.tries > 1:
                 waiting.append((worker.item, worker.tries - 1))
             else:
-                yield worker.item, told
+                yield worker.item, outcome
             if waiting and usable:
                 worker.give(*waiting.popleft())
             else:
