@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from dataclasses import asdict, dataclass, replace
 
@@ -10,7 +11,7 @@ import llvmlite.binding as llvm
 from trivium.backends.cpu.contraction.tiling import ESTIMATED, Knobs
 from trivium.backends.llvm.target import LlvmTarget
 from trivium.compiler.artifact import Machine
-from trivium.compiler.target import FusionLimits, LayoutCosts, TileSizes
+from trivium.compiler.target import FusionLimits, LayoutCosts, MatrixInstruction, TileSizes
 from trivium.ir.errors import Error
 
 # Measurements show that on code that is already vectorized, level 1 is as fast as level 3.
@@ -37,6 +38,11 @@ TILES = TileSizes(
     threads=4,
     rows=128,
 )
+
+AMX = {
+    "amx-int8": MatrixInstruction(16, 16, 64, "i8", "i32"),
+}
+"""Instructions that multiply tiles, by LLVM's names of the features. Those of bytes take them with and without sign."""
 
 # Fitted to 3x3 convolutions of 64 x 56 x 56 to 512 x 7 x 7 elements.
 LAYOUTS = LayoutCosts(windows=4.0, squares=6.0)
@@ -124,6 +130,8 @@ def host() -> CpuTarget:
     features = llvm.get_host_cpu_features()
     triple = llvm.get_process_triple()
     x86 = triple.startswith(("x86_64", "i686"))
+    if features.get("amx-tile") and not _may_use_tiles():
+        features.update((name, False) for name in features if name.startswith("amx-"))
     vector_bytes = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
     return CpuTarget(
         triple=triple,
@@ -137,7 +145,15 @@ def host() -> CpuTarget:
         ldexp=x86 and bool(features.get("avx512dq")),
         looks_up=x86 and vector_bytes == 64,
         sorts_keys=x86 and vector_bytes > 16,
+        matrix_instructions=tuple(one for name, one in AMX.items() if features.get(name)),
     )
+
+
+def _may_use_tiles() -> bool:
+    """Asks Linux to let this process use AMX's tile registers, which it saves only for processes that ask. The native
+    runtime does the same when it loads code that needs them."""
+    request, permission, tile_data = 158, 0x1023, 18  # arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return ctypes.CDLL(None).syscall(request, permission, tile_data) == 0
 
 
 def level(name: str) -> CpuTarget:

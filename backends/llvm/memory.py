@@ -59,15 +59,15 @@ def store_interleaved(code: Code, address: Address, values: Sequence[ll.Value], 
     """Writes a power of two of held values, the elements of each of which are as far apart as there are values, and the
     first ones neighbours: whole vectors from `address` on."""
     raw = [code.splat(to_memory(code, value, address.dtype), lanes) for value in values]
-    for number, vector in enumerate(_interleaved(code, raw, lanes)):
+    for number, vector in enumerate(interleaved(code, raw, lanes)):
         store_vector(code, vector, _pointer(code, address, code.iadd(address.base, number * lanes)))
 
 
-def _interleaved(code: Code, vectors: list[ll.Value], lanes: int) -> list[ll.Value]:
-    """Returns the first elements of all vectors, then the second ones, and so on."""
+def interleaved(code: Code, vectors: list[ll.Value], lanes: int) -> list[ll.Value]:
+    """Returns vectors with the first elements of all vectors, then the second ones, and so on."""
     if len(vectors) == 1:
         return vectors
-    even, odd = _interleaved(code, vectors[::2], lanes), _interleaved(code, vectors[1::2], lanes)
+    even, odd = interleaved(code, vectors[::2], lanes), interleaved(code, vectors[1::2], lanes)
     order = tuple(lane // 2 + lane % 2 * lanes for lane in range(2 * lanes))
     halves = order[:lanes], order[lanes:]
     return [code.shuffle(one, half, other) for one, other in zip(even, odd, strict=True) for half in halves]

@@ -5,6 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -75,16 +79,31 @@ uint64_t SavedState() {
   return static_cast<uint64_t>(high) << 32 | low;
 }
 
+bool IsOfTiles(std::string_view name) { return name.starts_with("amx-"); }
+
+// Asks the system to save the registers of AMX, which Linux does only for processes that ask.
+bool MayUseTiles() {
+#if defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+#else
+  return true;
+#endif
+}
+
 bool Has(std::string_view name) {
   for (const Feature& feature : kFeatures) {
     if (feature.name != name) continue;
     const bool there = Registers(feature.leaf, feature.subleaf)[feature.where] >> feature.bit & 1;
-    return there && (SavedState() & feature.state) == feature.state;
+    return there && (SavedState() & feature.state) == feature.state && (!IsOfTiles(name) || MayUseTiles());
   }
   return false;
 }
 
 #elif defined(__aarch64__) && defined(__linux__)
+
+bool IsOfTiles(std::string_view) { return false; }
 
 // The bits by which Linux says that a feature is there, and in which of its two words.
 struct Feature {
@@ -117,6 +136,8 @@ bool Has(std::string_view name) {
 
 #else
 
+bool IsOfTiles(std::string_view) { return false; }
+
 bool Has(std::string_view) { return false; }
 
 #endif
@@ -125,6 +146,7 @@ bool Has(std::string_view) { return false; }
 
 std::string LackingFeatures(std::string_view features) {
   std::string lacking;
+  bool tiles = false;
   while (!features.empty()) {
     const size_t end = features.find(',');
     const std::string_view feature = features.substr(0, end);
@@ -132,7 +154,9 @@ std::string LackingFeatures(std::string_view features) {
     if (feature.empty() || feature[0] != '+' || Has(feature.substr(1))) continue;
     if (!lacking.empty()) lacking += ", ";
     lacking += feature.substr(1);
+    tiles = tiles || IsOfTiles(feature.substr(1));
   }
+  if (tiles) lacking += " (or the system does not permit amx)";
   return lacking;
 }
 

@@ -70,8 +70,8 @@ def narrow_product(g: Generator) -> None:
     """The product of narrow numbers in wider sums: one row, a few or many; a short sum, or one in several blocks. The
     lines of either factor are along the sum or across it. One of them may be a constant."""
     element, sums = g.pick(PAIRS)
-    rows, columns = int(g.pick((1, 2, 3, 7, 20, 40))), int(g.pick((1, 5, 8, 16, 33, 64)))
-    terms = int(g.pick((1, 8, 30, 64, 129, 300, 700, 1500)))
+    rows, columns = int(g.pick((1, 2, 3, 7, 16, 20, 40, 70))), int(g.pick((1, 5, 8, 16, 33, 64, 90)))
+    terms = int(g.pick((1, 8, 30, 64, 129, 192, 300, 700, 1500)))
     sides = [(rows, terms), (columns, terms)]
     along = [g.chance(0.5) for _ in sides]
     shapes = [shape if contiguous else shape[::-1] for shape, contiguous in zip(sides, along, strict=True)]

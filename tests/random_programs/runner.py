@@ -79,7 +79,9 @@ class Configuration:
         own = host()
         facts = {field.name: getattr(own, field.name) for field in dataclasses.fields(own)}
         facts |= {"vector_bytes": self.vector_bytes, "vector_registers": 32 if self.vector_bytes > 32 else 16}
-        if self.vector_bytes > 32:
+        if self.vector_bytes <= 32:
+            facts["matrix_instructions"] = ()
+        else:
             facts["fusion"] = dataclasses.replace(own.fusion, scratch_bytes=LITTLE_SCRATCH)
         facts["tiles"] = SMALL_TILES if self.threads > 1 else None
         kind = CpuTarget if self.vector_bytes <= own.vector_bytes else Legalized

@@ -69,7 +69,7 @@ def _packed(launch: Launch, target: CpuTarget, packed: dict[tuple[Array, str], A
         # Only where lhs has padding does it matter.
         finite = bool(lowering.plan.problem.lhs.windows) and bool(np.isfinite(original.storage.array).all())
         storage = PackedConstant(original.storage.array, original.storage.origin, packing, finite)
-        shape = (packing.nbytes // packing.itemsize,)
+        shape = (packing.nbytes // storage_bytes(original.dtype),)
         packed[key] = Array(f"{original.name}.packed", original.dtype, shape, storage)
     bound[operands[name]] = packed[key]
     storage = packed[key].storage

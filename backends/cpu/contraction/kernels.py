@@ -8,16 +8,18 @@ from collections.abc import Sequence
 
 import llvmlite.ir as ll
 
+from trivium.backends.cpu.contraction import matrix_tiling
 from trivium.backends.cpu.contraction.along_memory import slides_along_memory, sums_along_memory
+from trivium.backends.cpu.contraction.matrix_template import MatrixTemplate
 from trivium.backends.cpu.contraction.plan import Plan, plan
-from trivium.backends.cpu.contraction.template import Element, Operand, Sink, emit
+from trivium.backends.cpu.contraction.template import Element, Operand, Sink, Template
 from trivium.backends.cpu.contraction.tiling import ESTIMATED, Reading, Tiling
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.threads import call_parallel, range_function
 from trivium.backends.llvm.code import F32, I32, I64, POINTER, Code
 from trivium.backends.llvm.displacement import Indices, terms_of, unflatten
 from trivium.backends.llvm.emitter import Emitter
-from trivium.backends.llvm.narrow import held_type
+from trivium.backends.llvm.narrow import held_type, memory_type
 from trivium.backends.llvm.numbers import Int, Number, i64, maximum, minimum
 from trivium.backends.llvm.vectors import Converted, Vectors
 from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
@@ -29,6 +31,7 @@ from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, SIGNED, bit_width, 
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Register
 from trivium.compiler.schedule import fits_lanes, serial
+from trivium.compiler.target import MatrixInstruction
 
 EXACT_INTEGERS = 1 << 24
 """Up to this magnitude, f32 represents every integer: products of small integers are added exactly in f32."""
@@ -67,12 +70,13 @@ def _is_readable(contraction: Contraction) -> bool:
     return all(dtype in _WIDENED.get(contraction.accumulate, ()) for dtype in dtypes)
 
 
-def _reading(contraction: Contraction) -> Reading:
-    """Returns how the template reads the operands. Integers are read as f32."""
+def _reading(contraction: Contraction, target: CpuTarget) -> Reading:
+    """Returns how the template reads the operands. Without instructions for them, integers are read as f32."""
     lhs, rhs = contraction.lhs.buffer.dtype, contraction.rhs.buffer.dtype
+    matrix = matrix_tiling.instruction(target, lhs, rhs, contraction.accumulate)
     if contraction.accumulate == "i32":
-        return Reading(True, True, EXACT_INTEGERS // (_magnitude(lhs) * _magnitude(rhs)))
-    return Reading(lhs != contraction.accumulate, rhs != contraction.accumulate)
+        return Reading(True, True, EXACT_INTEGERS // (_magnitude(lhs) * _magnitude(rhs)), matrix)
+    return Reading(lhs != contraction.accumulate, rhs != contraction.accumulate, matrix=matrix)
 
 
 def _magnitude(dtype: str) -> int:
@@ -147,7 +151,7 @@ class Lowering:
             constants = frozenset()
         self.element_bytes = storage_bytes(kernel.contraction.accumulate)
         knobs = target.tuned_knobs(kernel.digest()) if target.tuned else ESTIMATED
-        how = (self.element_bytes, target, constants, knobs, finite, _reading(kernel.contraction))
+        how = (self.element_bytes, target, constants, knobs, finite, _reading(kernel.contraction, target))
         plans = (plan(phase.problem, *how) for phase in found)
         self.shares = [Share(self.marked, phase, chosen) for phase, chosen in zip(found, plans, strict=True)]
 
@@ -174,7 +178,7 @@ class Lowering:
         builder = ll.IRBuilder(function.append_basic_block("entry"))
         code = Code(builder, self.target, fast)
         workspace = Workspace(function.args[-1], size)
-        cost = self.target.product_cost(sum(share.plan.problem.flops for share in self.shares), self.element_bytes)
+        cost = sum(matrix_tiling.cost(share.plan, self.target, self.element_bytes) for share in self.shares)
         grain = max(1, int(self.target.piece_cost * self.units / cost))
         if self.target.threads > 1 and self.units > grain:
             unique = module.get_unique_name(f"{name}.part")
@@ -207,18 +211,23 @@ class Lowering:
         sums = Vectors(code.builder, self.target, held_type(contraction.accumulate), self.tiling.lanes)
         e = Vectors(code.builder, self.target, F32, sums.lanes) if contraction.accumulate == "i32" else sums
 
-        def operand(access: Access) -> Operand:
-            dtype = access.buffer.dtype
-            return Operand(buffers[access.buffer], e if dtype == contraction.accumulate else Converted(e, dtype))
+        def operand(access: Access, matrix: MatrixInstruction | None) -> Operand:
+            base, dtype = buffers[access.buffer], access.buffer.dtype
+            if matrix is not None:
+                whole = Vectors(code.builder, self.target, memory_type(dtype), matrix.depth)
+                return Operand(base, whole, dtype in SIGNED)
+            return Operand(base, e if dtype == contraction.accumulate else Converted(e, dtype))
 
         first = 0
         for share in self.shares:
-            lhs, rhs = operand(contraction.lhs), operand(contraction.rhs)
+            matrix = share.plan.tiling.matrix
+            lhs, rhs = operand(contraction.lhs, matrix), operand(contraction.rhs, matrix)
             if share.plan.oriented.swapped:
                 lhs, rhs = rhs, lhs
             begin, end = (maximum(minimum(bound - first, share.plan.units), 0) for bound in units)
-            sink = _sink(share, emitter)
-            emit(e, sums, workspace, share.plan, (lhs, rhs), (begin, end), sink, self.marked.only_stores)
+            kind = Template if matrix is None else MatrixTemplate
+            template = kind(e, sums, share.plan, (lhs, rhs), _sink(share, emitter), self.marked.only_stores)
+            template.emit(workspace, (begin, end))
             first += share.plan.units
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from trivium.backends.cpu.contraction import matrix_tiling
 from trivium.backends.cpu.contraction.tiling import AS_STORED, ESTIMATED, Knobs, Reading, Rhs, Tiling, choose
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler import artifact
@@ -42,7 +43,9 @@ class Plan:
             tuple(artifact.Axis(axis.extent, rhs.stride(axis)) for axis in group) for group in groups
         )
         widths = tuple(size * self.tiling.lanes for size in self.tiling.panels.sizes)
-        return artifact.Packing(element_bytes, rhs.index.offset, batch, columns, reduction, widths)
+        packing = artifact.Packing(element_bytes, rhs.index.offset, batch, columns, reduction, widths)
+        matrix = self.tiling.matrix
+        return packing if matrix is None else matrix_tiling.interleaved(packing, matrix_tiling.together(matrix))
 
     def packed_access(self) -> Access:
         """Returns how the batch locates a packed rhs."""
@@ -74,4 +77,7 @@ def plan(
     known = ("lhs" if oriented.swapped else "rhs") in constant and not canonical.rhs.windows
     if oriented.swapped != problem.swapped:
         reading = replace(reading, lhs=reading.rhs, rhs=reading.lhs)
-    return Plan(oriented, canonical, choose(canonical, element_bytes, target, known, knobs, known and finite, reading))
+    tiling = matrix_tiling.choose(canonical, target, known, knobs, reading)
+    if tiling is None:
+        tiling = choose(canonical, element_bytes, target, known, knobs, known and finite, reading)
+    return Plan(oriented, canonical, tiling)

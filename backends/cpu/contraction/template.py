@@ -40,29 +40,11 @@ Factors = Callable[[Number, Indices], list[ll.Value]]
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand in memory, at `base`; `e` reads it."""
+    """An operand in memory, at `base`; `e` reads it. `signed`: if it has integers, they have a sign."""
 
     base: ll.Value
     e: Vectors
-
-
-def emit(
-    e: Vectors,
-    sums: Vectors,
-    workspace: Workspace,
-    plan: Plan,
-    operands: tuple[Operand, Operand],
-    units: tuple[Number, Number],
-    sink: Sink,
-    inline: bool,
-) -> None:
-    """Emits `units` of `plan` at the builder's position. `e` multiplies and adds within a block; `sums`, which is `e`
-    unless it has integers, adds the blocks. The operands are the oriented problem's, a constant rhs packed. `inline`
-    unrolls the sink over the tile's registers; otherwise it is emitted once, in a loop over the tile in memory."""
-    template = Template(e, sums, plan, operands, sink, inline)
-    template.reserve(workspace)
-    with e.loop(*units) as loop:
-        template.unit(loop.index)
+    signed: bool = True
 
 
 @dataclass(frozen=True)
@@ -112,7 +94,9 @@ class Tile:
 
 
 class Template:
-    """Emits the parts of one contraction."""
+    """Emits the parts of one contraction. `e` multiplies and adds within a block; `sums`, which is `e` unless it has
+    integers, adds the blocks. The operands are the oriented problem's, a constant rhs packed. `inline` unrolls the sink
+    over the tile's registers; otherwise it is emitted once, in a loop over the tile in memory."""
 
     def __init__(
         self, e: Vectors, sums: Vectors, plan: Plan, operands: tuple[Operand, Operand], sink: Sink, inline: bool
@@ -121,8 +105,15 @@ class Template:
         self.problem, self.tiling, self.reduction = plan.problem, plan.tiling, plan.tiling.reduction
         self.lhs, self.rhs = Lhs(operands[0].e, plan.problem, plan.tiling, operands[0].base), operands[1]
         self.lhs_by_steps = self._lies_by_steps()
+        self.signs = operands[0].signed, operands[1].signed
         self.in_blocks = self.reduction.blocks > 1
         self.inline = inline and not self.in_blocks
+
+    def emit(self, workspace: Workspace, units: tuple[Number, Number]) -> None:
+        """Emits a range of the plan's units at the builder's position."""
+        self.reserve(workspace)
+        with self.e.loop(*units) as loop:
+            self.unit(loop.index)
 
     def reserve(self, workspace: Workspace) -> None:
         """Memory for packed data, with one spare vector's worth of lines, and for partial sums."""
@@ -412,12 +403,18 @@ class Template:
             return 0, split.extent
         return self._start(split, part), self._start(split, part + 1)
 
-    def _parts(self, split: Split, bounds: tuple[Number, Number]) -> Iterator[tuple[int, Number]]:
+    def _parts(
+        self, split: Split, bounds: tuple[Number, Number], before: Callable[[int], None] | None = None
+    ) -> Iterator[tuple[int, Number]]:
         """Emits code for the parts in `bounds`, once for each of their one or two sizes, with the size and the number
-        of the part."""
+        of the part. `before` emits what precedes the parts of a size."""
         e, (begin, end) = self.e, bounds
+        if before is not None:
+            before(split.size)
         with e.loop(begin, minimum(end, split.larger)) as loop:
             yield split.size, loop.index
         if split.larger < split.count:
+            if before is not None:
+                before(split.size - 1)
             with e.loop(maximum(begin, split.larger), end) as loop:
                 yield split.size - 1, loop.index

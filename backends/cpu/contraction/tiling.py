@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trivium.compiler.contraction.problem import Access, AxisGroup, Problem, lies_across
-from trivium.compiler.target import Target
+from trivium.compiler.target import MatrixInstruction, Target
 
 MOST_ROWS = 12
 """The maximal number of rows in a tile: each needs an address, and the broadcasts of many rows fall on few sets of the
@@ -71,11 +71,13 @@ def split(extent: int, most: int) -> Split:
 @dataclass(frozen=True)
 class Reading:
     """Which operands are converted when they are read, because memory holds them in another type. `exact_terms` is the
-    number of products of integers that f32 adds exactly; None for products of floats."""
+    number of products of integers that f32 adds exactly; None for products of floats. `matrix` is the instruction, if
+    any, that multiplies tiles of the operands as memory holds them."""
 
     lhs: bool = False
     rhs: bool = False
     exact_terms: int | None = None
+    matrix: MatrixInstruction | None = None
 
 
 AS_STORED = Reading()
@@ -144,12 +146,16 @@ class Tiling:
     """Whether tiles leave out the taps at which all their rows are padding: all factors there must be finite."""
     converts_panels: bool = False
     """Whether panels of a packed constant, which is of another type, are converted once for all tiles of a unit."""
+    matrix: MatrixInstruction | None = None
+    """The instruction that multiplies tiles (`matrix_tiling.py`)."""
 
     def __str__(self) -> str:
         tile = f"tile {self.tiles.size}x{self.panels.size * self.lanes}, blocks of {self.reduction.most_steps}"
         operands = f"lhs {'packed' if self.pack_lhs else 'in place'}, rhs {self.rhs.value}"
         padding = ", padding left out" if self.skips_padding else ""
-        return f"schedule {{ {tile}, units {self.chunks.count}x{self.groups.count}, {operands}{padding} }}"
+        one = self.matrix
+        matrix = f", products of {one.rows}x{one.columns}x{one.depth} {one.operands}" if one else ""
+        return f"schedule {{ {tile}, units {self.chunks.count}x{self.groups.count}, {operands}{padding}{matrix} }}"
 
 
 @dataclass(frozen=True)
@@ -218,11 +224,11 @@ def choose(
     # By rows, the panels are read again for each tile: from the second-level cache, as processors differ by a factor of
     # three in how fast they read the next one.
     together = max(1, cache // (row_bytes * total)) if by_rows else 8 if pack_lhs else 1
-    chunks, groups = _units(reduction, panels, tiles, sums, max(1, most_rows), together)
+    chunks, groups = units_of(reduction, panels, tiles, sums, max(1, most_rows), together)
     if target.threads > 1:
-        rows_first = rhs is not Rhs.PACKED and (pack_lhs or problem.columns.extent * total < _moved(problem))
+        rows_first = rhs is not Rhs.PACKED and (pack_lhs or problem.columns.extent * total < moved(problem))
         wanted = min(4 * target.threads, pieces)
-        chunks, groups = _shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
+        chunks, groups = shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
     prefetch = rhs is Rhs.CONSTANT and FEW_ROWS < problem.rows.extent <= SOON_DONE
     skips = finite_rhs and bool(problem.lhs.windows) and not pack_lhs and run >= SHORTEST_RUN
     places = (lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs)
@@ -280,7 +286,7 @@ def _rhs(problem: Problem, lanes: int, element_bytes: int, tiles: Split, convert
     return Rhs.DIRECT if once else Rhs.PACKED
 
 
-def _units(
+def units_of(
     reduction: Reduction, panels: Split, tiles: Split, most_sums: int, most_rows: int, most_panels: int
 ) -> tuple[Split, Split]:
     """Returns chunks and groups. All rows with one panel, so that packed rhs serves them all; with several panels, so
@@ -292,13 +298,13 @@ def _units(
     return split(tiles.count, most_tiles), split(panels.count, most_panels)
 
 
-def _moved(problem: Problem) -> int:
+def moved(problem: Problem) -> int:
     """Returns the elements that threads which share out columns take from one another: those of lhs, and of the result,
     which the next kernel reads by rows."""
     return problem.rows.extent * (problem.reduction.extent + problem.columns.extent)
 
 
-def _shared_out(chunks: Split, groups: Split, batch: int, wanted: int, rows_first: bool) -> tuple[Split, Split]:
+def shared_out(chunks: Split, groups: Split, batch: int, wanted: int, rows_first: bool) -> tuple[Split, Split]:
     """Returns more units, up to `wanted`, so that every thread has some: either panels are separated first, then rows,
     or the other way round."""
     outer, inner = (chunks, groups) if rows_first else (groups, chunks)

@@ -1,0 +1,173 @@
+"""The loop nest for instructions that multiply tiles (`matrix_tiling.py`), in registers of their own: AMX's. A tile of
+rows is up to two of accumulators high; sums pass through memory to the sink."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import llvmlite.ir as ll
+
+from trivium.backends.cpu.contraction import matrix_packing
+from trivium.backends.cpu.contraction.matrix_tiling import MOST_ACCUMULATORS, together
+from trivium.backends.cpu.contraction.packing import Source
+from trivium.backends.cpu.contraction.template import Block, Panel, Template, Tile, Unit
+from trivium.backends.cpu.contraction.tiling import Rhs
+from trivium.backends.llvm.code import I8, I64
+from trivium.backends.llvm.numbers import Number, i64
+from trivium.backends.llvm.workspace import Workspace
+
+ROW_BYTES = 64
+"""The size of a row of a tile."""
+REGISTERS = 8
+TILE_ROWS = 16
+PALETTE = 1
+BYTES = {(True, True): "ss", (True, False): "su", (False, True): "us", (False, False): "uu"}
+"""How LLVM names products of bytes, lhs and rhs, with and without sign."""
+
+
+class MatrixTemplate(Template):
+    """Emits the parts of one contraction. The operands are read as raw elements, in vectors of the depth of a tile."""
+
+    def emit(self, workspace: Workspace, units: tuple[Number, Number]) -> None:
+        super().emit(workspace, units)
+        self._call("tilerelease")
+
+    def reserve(self, workspace: Workspace) -> None:
+        """Memory for packed data and for sums."""
+        tiling, raw = self.tiling, self.lhs.e
+        assert tiling.matrix is not None
+        self.matrix, self.raw, self.inline = tiling.matrix, raw, False
+        size, steps = ROW_BYTES // raw.lanes, matrix_packing.whole(raw, (0, self.reduction.most_steps))
+        assert isinstance(steps, int)
+
+        def room(count: int) -> ll.Value:
+            return workspace.room(self.e.builder, count * size)
+
+        rows, width = tiling.chunks.size * tiling.tiles.size, tiling.panels.size * tiling.lanes
+        self.lhs_pitch = steps + raw.lanes
+        if tiling.pack_lhs:
+            self.lhs_room = room((rows + matrix_packing.LANES) * self.lhs_pitch)
+        if tiling.rhs is Rhs.PACKED:
+            self.rhs_room, self.before_room = room(steps * width), room((steps + matrix_packing.LANES) * width)
+        self.pitch = tiling.groups.size * width if self.in_blocks else width
+        lines = rows if self.in_blocks else tiling.tiles.size
+        self.sums = workspace.room(self.e.builder, lines * self.pitch * 4)
+
+    def _pack_lhs(self, unit: Unit, block: Block) -> None:
+        problem = self.problem
+        lines, across = problem.rows, problem.reduction
+        source = Source(self.raw, problem.lhs, self.lhs.base, unit.lhs, lines, across, aligned=True)
+        matrix_packing.emit_rows(source, unit.rows, (block.begin, block.end), self.lhs_room, self.lhs_pitch)
+
+    def _panel_data(self, unit: Unit, block: Block, width: int, column: Number, pitch: int) -> ll.Value | None:
+        if self.tiling.rhs is Rhs.CONSTANT:
+            return super()._panel_data(unit, block, width, column, pitch)
+        steps, columns = (block.begin, block.end), (column, self.problem.columns.extent)
+        source = self._rhs_source(unit)
+        matrix_packing.emit_columns(source, steps, columns, width, self.rhs_room, self.before_room)
+        return self.rhs_room
+
+    def _tiles(self, unit: Unit) -> Iterator[Tile]:
+        for count, tile in self._parts(self.tiling.tiles, unit.tiles, self._configure):
+            yield Tile(count, self._start(self.tiling.tiles, tile), tile)
+
+    def _tile(self, unit: Unit, block: Block, panel: Panel, tile: Tile) -> None:
+        e = self.e
+        if not self.in_blocks:
+            self._multiply(unit, block, panel, tile, self.sums)
+            self._sink_memory(unit, panel, tile, self.sums)
+            return
+        row, column = tile.row - unit.rows[0], panel.column - unit.first_column
+        room = e.at(self.sums, row * self.pitch + column)
+        self._multiply(unit, block, panel, tile, room)
+        last = e.builder.icmp_signed("==", i64(block.number), i64(self.reduction.blocks - 1))
+        with e.builder.if_then(last):
+            self._sink_memory(unit, panel, tile, room)
+
+    # Tile registers: accumulators, row by row, from 0 on; then those of lhs; then those of rhs
+
+    def _multiply(self, unit: Unit, block: Block, panel: Panel, tile: Tile, sums: ll.Value) -> None:
+        """Adds the products of a block to the sums in memory, or replaces them if it is the only one."""
+        e, raw, data = self.e, self.raw, panel.data
+        assert data is not None, "rhs is packed"
+        heights, lhs = self._heights(tile.count), self._lhs(unit, block, tile)
+        places = [(r, v) for r in range(len(heights)) for v in range(panel.width)]
+        per_row = MOST_ACCUMULATORS // len(heights)
+        strides = I64(self.pitch * 4), I64(self._lhs_pitch() * self._size), I64(panel.pitch * 4)
+
+        def place(r: int, v: int) -> ll.Value:
+            return e.at(sums, sum(heights[:r]) * self.pitch + v * e.lanes)
+
+        for r, v in places:
+            if self.in_blocks:
+                self._call("tileloadd64", I8(r * per_row + v), place(r, v), strides[0])
+            else:
+                self._call("tilezero", I8(r * per_row + v))
+        first = MOST_ACCUMULATORS + len(heights)
+        with e.loop(0, block.end - block.begin, step=raw.lanes, nonempty=True) as loop:
+            for r in range(len(heights)):
+                here = raw.at(lhs, loop.index + sum(heights[:r]) * self._lhs_pitch())
+                self._call("tileloadd64", I8(MOST_ACCUMULATORS + r), here, strides[1])
+            rows = raw.at(data, loop.index * panel.pitch)
+            for v in range(panel.width):
+                rhs = I8(first + v % (REGISTERS - first))
+                here = raw.at(rows, v * e.lanes * together(self.matrix))
+                self._call("tileloadd64", rhs, here, strides[2])
+                for r in range(len(heights)):
+                    self._call(self._product(), I8(r * per_row + v), I8(MOST_ACCUMULATORS + r), rhs)
+        for r, v in places:
+            self._call("tilestored64", I8(r * per_row + v), place(r, v), strides[0])
+
+    def _product(self) -> str:
+        """Returns the instruction's name."""
+        if self.matrix.operands == "bf16":
+            return "tdpbf16ps"
+        return f"tdpb{BYTES[self.signs]}d"
+
+    @property
+    def _size(self) -> int:
+        """The bytes of an element of an operand."""
+        return ROW_BYTES // self.raw.lanes
+
+    def _lhs_pitch(self) -> int:
+        """Returns the number of elements from one row of lhs to the next."""
+        return self.lhs_pitch if self.tiling.pack_lhs else self.problem.lhs.stride(self.problem.rows.axes[0])
+
+    def _lhs(self, unit: Unit, block: Block, tile: Tile) -> ll.Value:
+        """Returns the address of a tile's first row of lhs."""
+        if self.tiling.pack_lhs:
+            return self.raw.at(self.lhs_room, (tile.row - unit.rows[0]) * self.lhs_pitch)
+        return self.raw.at(self.lhs.base, unit.lhs.offset + tile.row * self._lhs_pitch() + block.begin)
+
+    def _heights(self, count: int) -> list[int]:
+        """Returns the rows of each tile of accumulators."""
+        return [min(count - first, self.matrix.rows) for first in range(0, count, self.matrix.rows)]
+
+    def _configure(self, count: int) -> None:
+        """Sets the sizes of the tile registers for `count` rows of lhs."""
+        name, module = f"contraction.tiles.{count}", self.e.builder.module
+        if name not in module.globals:
+            text = bytearray(configuration(self._heights(count)))
+            kind = ll.ArrayType(I8, len(text))
+            config = ll.GlobalVariable(module, kind, name)
+            config.initializer, config.global_constant, config.linkage = ll.Constant(kind, text), True, "internal"
+        self._call("ldtilecfg", module.globals[name].gep([ll.Constant(I64, 0), ll.Constant(I64, 0)]))
+
+    def _call(self, name: str, *operands: ll.Value) -> None:
+        self.e.call(f"llvm.x86.{name}", ll.VoidType(), *operands)
+
+
+def configuration(heights: list[int]) -> bytes:
+    """Returns what `ldtilecfg` reads: 16 bytes with the palette, then the bytes of a row and the number of rows of each
+    register."""
+    rows = [TILE_ROWS] * REGISTERS
+    for r, height in enumerate(heights):
+        rows[MOST_ACCUMULATORS + r] = height
+    per_row = MOST_ACCUMULATORS // len(heights)
+    rows[: per_row * len(heights)] = [height for height in heights for _ in range(per_row)]
+    return struct.pack("<B15x16H16B", PALETTE, *_filled([ROW_BYTES] * REGISTERS), *_filled(rows))
+
+
+def _filled(numbers: list[int]) -> list[int]:
+    return [*numbers, *[0] * (16 - len(numbers))]
