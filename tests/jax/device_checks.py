@@ -15,7 +15,7 @@ import numpy as np
 from jax.experimental import buffer_callback
 
 import trivium
-from tests.jax import layout_checks, lowering_checks, sharding_checks
+from tests.jax import dlpack_checks, layout_checks, lowering_checks, sharding_checks
 from tests.jax.release import is_soon
 from tests.jax.sharding_checks import X, raises
 from trivium.jax import lowering
@@ -457,6 +457,7 @@ CHECKS = [
     *sharding_checks.CHECKS,
     *lowering_checks.CHECKS,
     *layout_checks.CHECKS,
+    *dlpack_checks.CHECKS,
 ]  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def initialize() -> None:
     from jax._src.lib import _profiler
 
     from trivium.backends import plugin
-    from trivium.jax_plugin import compiler_options, foreign, lowerings
+    from trivium.jax_plugin import compiler_options, dlpack, foreign, lowerings
 
     table = _capsule(plugin.api())
     _profiler.register_plugin_profiler(table)
@@ -45,6 +45,7 @@ def initialize() -> None:
         _register(GPU, table)
     plugin.preparations.append(lowerings.register_callbacks)
     foreign.register(PLATFORM)
+    dlpack.register(PLATFORM)
     plugin.foreign_functions.append(registered_with_jax)
     plugin.option_checks.append(compiler_options.check)
     plugin.sharding_inspectors.append(report_sharding)
