@@ -8,6 +8,7 @@ TESTS = {
     "wrong here": ("passed", "failed", "failed"),
     "wrong as the CPU": ("passed", "passed", "failed"),
     "marked for the CPU": ("passed", "skipped", "passed"),
+    "marked for the CPU and wrong": ("passed", "skipped", "failed"),
     "skips itself here": ("passed", "skipped", "skipped"),
     "for the CPU only": ("passed", "", "passed"),
     "broken": ("failed", "failed", "failed"),
@@ -32,11 +33,12 @@ def test_both_count_the_same() -> None:
             "wrong here": "failed",
             "wrong as the CPU": "passed",
             "marked for the CPU": "passed",
+            "marked for the CPU and wrong": "failed",
             "skips itself here": "skipped",
             "for the CPU only": "passed",
         }
-        assert (comparison.collected, comparison.chosen) == (8, 8)
-    assert (everything.asked, failing.asked) == (8, 4)
+        assert (comparison.collected, comparison.chosen) == (9, 9)
+    assert (everything.asked, failing.asked) == (9, 5)
 
 
 def test_tests_that_were_not_reached_do_not_count() -> None:
