@@ -22,7 +22,7 @@ from trivium.backends.plugin.accelerators import client_of, programs
 from trivium.backends.plugin.description import DESCRIPTION, description, layout_attributes
 from trivium.backends.plugin.division import Division, divide, fill_pieces
 from trivium.backends.plugin.foreign import Find, register_foreign_functions, register_targets
-from trivium.backends.plugin.layouts import LAYOUTS, Layouts, require_row_major, take_layouts, types_of
+from trivium.backends.plugin.layouts import LAYOUTS, Layouts, take_layouts, types_of
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
 from trivium.backends.plugin.together import DividedProgram
 from trivium.backends.table.abi import TYPES
@@ -104,11 +104,9 @@ def compile_program(
         if clients:
             _require_own_memory(module.main)
         register_foreign_functions(module, foreign_functions)
-        if request.num_replicas * request.num_partitions > 1:
-            require_row_major(module)
         divided = divide(module, request.num_replicas, request.num_partitions)
         program = module if divided is None else divided.program.module
-        layouts = take_layouts(program)
+        layouts = take_layouts(module) if divided is None else divided.layouts
         with advised(program):
             executable = client.compile(program, CompileOptions())
     for asker, sharding in divided.inspected() if divided is not None else ():

@@ -29,11 +29,11 @@ def description(inputs: Sequence[Type], results: Sequence[Type], attributes: str
     return "\n".join(lines)
 
 
-def layout_attributes(inputs: Sequence[TensorType], results: Sequence[TensorType], orders: Sequence[Order]) -> str:
+def layout_attributes(inputs: Sequence[Type], results: Sequence[Type], orders: Sequence[Order]) -> str:
     """Returns the attributes for layouts, by which XLA's importer sets those of the program's arguments and results."""
     if not any(orders):
         return ""
-    ranks = [len(kind.shape) for kind in (*inputs, *results)]
+    ranks = [len(kind.shape) if isinstance(kind, TensorType) else 0 for kind in (*inputs, *results)]
     orders = [order or tuple(range(rank))[::-1] for order, rank in zip(orders, ranks, strict=True)]
     written = [f"dense<[{', '.join(map(str, order))}]> : tensor<{len(order)}xindex>" for order in orders]
     written = ["dense<> : tensor<0xindex>" if text.startswith("dense<[]>") else text for text in written]

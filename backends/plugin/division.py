@@ -7,10 +7,11 @@ import ctypes
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from trivium.backends.plugin.description import DESCRIPTION, description
+from trivium.backends.plugin.description import DESCRIPTION, description, layout_attributes
+from trivium.backends.plugin.layouts import Layouts, Order, in_memory, take_layouts
 from trivium.backends.plugin.structures import CompileReply, PieceType
 from trivium.compiler.artifact import Artifact
 from trivium.compiler.passes.partition import Held, Partitioned, partition
@@ -84,6 +85,7 @@ class Divided:
 
     program: Partitioned
     division: Division
+    layouts: Layouts
 
     def inspected(self) -> Iterator[tuple[object, str]]:
         """Yields what each inspection of shardings passes with its question, and the answer in XLA's notation."""
@@ -98,9 +100,17 @@ def divide(module: Module, replicas: int, partitions: int) -> Divided | None:
     inlined = inline(module)
     wholes = inlined.main.function_type
     divided = partition(inlined, replicas, partitions)
-    described = _description(wholes.inputs, wholes.results, divided)
-    held = divided.arguments, divided.results
-    return Divided(divided, Division(replicas, partitions, *held, divided.is_shared, divided.has_device, described))
+    taken = take_layouts(divided.module)
+    # The number of the device is an argument of the program, but not of its hosts.
+    layouts = Layouts(taken.arguments[: len(divided.arguments)], taken.results)
+    described = _description(wholes.inputs, wholes.results, divided, layouts)
+    held = _in_memory(divided.arguments, layouts.arguments), _in_memory(divided.results, layouts.results)
+    division = Division(replicas, partitions, *held, divided.is_shared, divided.has_device, described)
+    return Divided(divided, division, layouts)
+
+
+def _in_memory(held: Sequence[Held], orders: Sequence[Order]) -> list[Held]:
+    return [replace(each, part=in_memory(each.part, order)) for each, order in zip(held, orders, strict=True)]
 
 
 def fill_pieces(reply: CompileReply, division: Division) -> Sequence[Any]:
@@ -119,9 +129,9 @@ def _integers(numbers: Sequence[int]) -> Any:
     return (ctypes.c_int64 * len(numbers))(*numbers)
 
 
-def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Partitioned) -> str:
-    """Returns a module in which the program has the parts of each device, with the shardings of arguments and
-    results."""
+def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Partitioned, layouts: Layouts) -> str:
+    """Returns a module in which the program has the parts of each device, with the shardings and layouts of arguments
+    and results."""
     before = ", ".join(f'"{_sharding(kind, held.part)}"' for kind, held in zip(inputs, divided.arguments, strict=True))
     after = [_sharding(kind, held.part) for kind, held in zip(results, divided.results, strict=True)]
     inputs = [_own(kind, held) for kind, held in zip(inputs, divided.arguments, strict=True)]
@@ -129,7 +139,8 @@ def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Parti
     # XLA has one sharding for a result that is an empty tuple.
     together = after[0] if len(after) == 1 else f"{{{', '.join(after or ['{replicated}'])}}}"
     attributes = f'mhlo.spmd_output_sharding = "{together}", mhlo.spmd_parameters_shardings = [{before}]'
-    return description(inputs, results, attributes)
+    orders = layout_attributes(inputs, results, (*layouts.arguments, *layouts.results))
+    return description(inputs, results, ", ".join(filter(None, (attributes, orders))))
 
 
 def _own(kind: Type, held: Held) -> Type:

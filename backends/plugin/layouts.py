@@ -4,8 +4,8 @@ takes an array of another layout with its dimensions in the order in which they 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from trivium.compiler.artifact import Slot
 from trivium.ir.builder import Builder
@@ -13,6 +13,7 @@ from trivium.ir.core import BlockArgument, Value
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
 from trivium.ir.ops import Transpose
+from trivium.ir.sharding import Part
 from trivium.ir.types import TensorType, tensor
 
 MODE = "mhlo.layout_mode"
@@ -21,6 +22,8 @@ one whose elements are farthest apart, `{0,1}`; or the compiler's choice (`auto`
 
 LAYOUTS = "layouts"
 """The name of an artifact's text about layouts."""
+
+AUTO = "auto"
 
 Order = tuple[int, ...]
 """Dimensions, the last one of them outermost; empty for row-major."""
@@ -48,7 +51,7 @@ class Layouts:
 
 def take_layouts(module: Module) -> Layouts:
     """Returns the layouts that a host requests, and lets the program take and return arrays in the order of memory."""
-    layouts = requested(module)
+    layouts = _requested(module)
     main = module.main
     end = main.body.terminator
     for order, argument in zip(layouts.arguments, main.arguments, strict=True):
@@ -63,20 +66,26 @@ def take_layouts(module: Module) -> Layouts:
     return layouts
 
 
-def requested(module: Module) -> Layouts:
-    """Returns the layouts that a host requests."""
+def _requested(module: Module) -> Layouts:
+    """Returns the layouts that a host requests. Where it lets the compiler choose, a transposed value is returned as it
+    is in memory."""
     main = module.main
-    found = (
-        [_order(main.argument_attributes(i).get(MODE), value) for i, value in enumerate(main.arguments)],
-        [_order(main.result_attributes(i).get(MODE), value) for i, value in enumerate(main.returned)],
-    )
-    return Layouts(*map(tuple, found))
+    orders = [_order(main.argument_attributes(i).get(MODE), value) for i, value in enumerate(main.arguments)]
+    taken: dict[Value, Order] = dict(zip(main.arguments, orders, strict=True))
+    found = []
+    for index, value in enumerate(main.returned):
+        mode = main.result_attributes(index).get(MODE)
+        found.append(_own_order(value, taken) if mode == AUTO else _order(mode, value))
+    return Layouts(tuple(orders), tuple(found))
 
 
-def require_row_major(module: Module) -> None:
-    """Raises an `Error` if a host requests another layout, in a program of several devices."""
-    if requested(module).text():
-        raise CompileError("the program is for several devices, expected the default layout of arguments and results")
+def in_memory(part: Part, order: Order) -> Part:
+    """Returns the part of an array with its dimensions in the order of memory."""
+
+    def turned(numbers: Sequence[int]) -> tuple[int, ...]:
+        return tuple(numbers[dimension] for dimension in reversed(order)) if order else tuple(numbers)
+
+    return replace(part, shape=turned(part.shape), begins=tuple(map(turned, part.begins)))
 
 
 def types_of(slots: Sequence[Slot], orders: Sequence[Order]) -> list[TensorType]:
@@ -90,7 +99,7 @@ def types_of(slots: Sequence[Slot], orders: Sequence[Order]) -> list[TensorType]
 
 
 def _order(mode: object, value: Value) -> Order:
-    if mode is None or mode in ("default", "auto"):
+    if mode is None or mode in ("default", AUTO):
         return ()
     written = re.fullmatch(r"\{(\d+(?:,\d+)*)?\}", str(mode))
     if written is None:
@@ -99,7 +108,23 @@ def _order(mode: object, value: Value) -> Order:
     rank = len(value.type.shape)
     if sorted(order) != list(range(rank)):
         raise CompileError(f"the layout {mode} is requested for {value.type}, which has {rank} dimensions")
-    return () if order == tuple(range(rank))[::-1] else order
+    return _unless_row_major(order)
+
+
+def _unless_row_major(order: Order) -> Order:
+    return () if order == tuple(range(len(order)))[::-1] else order
+
+
+def _own_order(value: Value, taken: Mapping[Value, Order]) -> Order:
+    """Returns the order in which a value is in memory before it is transposed."""
+    turns = []
+    while isinstance(value.defining_op, Transpose):
+        turns.append(value.defining_op.permutation)
+        value = value.defining_op.operand
+    order = taken.get(value) or tuple(range(len(value.type.shape)))[::-1]
+    for permutation in reversed(turns):
+        order = tuple(permutation.index(dimension) for dimension in order)
+    return _unless_row_major(order)
 
 
 def _turn_argument(argument: BlockArgument, order: Order) -> None:

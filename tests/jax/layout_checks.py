@@ -6,10 +6,9 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import serialize_executable
 from jax.experimental.layout import Format, Layout, with_layout_constraint
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
-
-from tests.jax.sharding_checks import raises
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 
@@ -56,23 +55,81 @@ def layouts_of_programs():
 
 def layouts_by_default():
     free = Format(Layout.AUTO)
-    compiled = jax.jit(lambda x: x.T, in_shardings=free, out_shardings=free).lower(jax.ShapeDtypeStruct((4, 6), int))
-    compiled = compiled.compile()
-    assert orders((compiled.input_formats, compiled.output_formats)) == ((((0, 1),), {}), (0, 1))
+    lowered = jax.jit(lambda x: (x.T, x + 1), in_shardings=free, out_shardings=free).lower(X)
+    compiled = lowered.compile()
+    # A transposed result is returned as it is in memory.
+    assert orders((compiled.input_formats, compiled.output_formats)) == ((((0, 1),), {}), ((1, 0), (0, 1)))
+    turned, total = compiled(X)
+    assert orders((turned.format, total.format)) == ((1, 0), (0, 1))
+    np.testing.assert_array_equal(turned, X.T)
+    np.testing.assert_array_equal(total, X + 1)
     columns = jax.device_put(X, form(1, 0))
     # A program without requests takes an array as it is.
     assert orders(jax.jit(lambda x: x + 1).lower(columns).compile().input_formats) == (((1, 0),), {})
+    cube = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    for given, order in itertools.product(itertools.permutations(range(3)), repeat=2):
+        turn = jax.jit(lambda x, order=order: jnp.transpose(x, order), out_shardings=free)
+        turned = turn(jax.device_put(cube, form(*given)))
+        assert orders(turned.format) == tuple(order.index(dimension) for dimension in given)
+        np.testing.assert_array_equal(turned, cube.transpose(order))
     constrained = jax.jit(lambda x: with_layout_constraint(x, Layout((1, 0))) + 1)
     np.testing.assert_array_equal(constrained(X), X + 1)
 
 
 def layouts_on_several_devices():
-    """Are refused unless they are row-major."""
-    sharding = NamedSharding(Mesh(np.array(jax.devices()), ("x",)), PartitionSpec("x"))
-    np.testing.assert_array_equal(jax.device_put(X, Format(Layout((0, 1)), sharding)), X)
-    raises(
-        jax.errors.JaxRuntimeError, "expected the default layout", jax.device_put, X, Format(Layout((1, 0)), sharding)
-    )
+    mesh = Mesh(np.array(jax.devices()), ("x",))
+    size = len(jax.devices())
+    cube = np.random.default_rng(0).normal(size=(2 * size, 3, 4 * size)).astype(np.float32)
+    for order in itertools.permutations(range(3)):
+        for spec in (PartitionSpec("x"), PartitionSpec(None, None, "x"), PartitionSpec()):
+            held = Format(Layout(order), NamedSharding(mesh, spec))
+            whole = jax.device_put(jnp.asarray(cube), held)
+            for each in (jax.device_put(cube, held), whole):
+                assert orders(each.format) == order
+                np.testing.assert_array_equal(each, cube)
+            run = jax.jit(lambda x: (jnp.tanh(x).sum(0), x + 1, x.T), out_shardings=(None, held, Format(Layout.AUTO)))
+            total, more, turned = run(whole)
+            np.testing.assert_allclose(total, np.tanh(cube).sum(0), rtol=1e-5)
+            np.testing.assert_array_equal(more, cube + 1)
+            np.testing.assert_array_equal(turned, cube.T)
+            assert orders((more.format, turned.format)) == (order, tuple(2 - dimension for dimension in order))
+
+
+def layouts_of_parts():
+    run, x, held = program_of_parts()
+    check_parts(run, x, held)
+
+
+def serialized_layouts_of_parts():
+    run, x, held = program_of_parts()
+    data = serialize_executable.serialize(run.lower(x).compile())
+    check_parts(serialize_executable.deserialize_and_load(*data), x, held)
+
+
+def program_of_parts():
+    """Returns a program that devices run on parts in an order of their own, its argument, and how that is held."""
+    mesh = Mesh(np.array(jax.devices()), ("x",))
+    shards, whole = PartitionSpec("x"), PartitionSpec()
+
+    @jax.shard_map(mesh=mesh, in_specs=shards, out_specs=(whole, shards))
+    def inside(x):
+        return jax.lax.psum(x, "x"), x * jax.lax.axis_index("x")
+
+    rows, columns = (Format(Layout(order), NamedSharding(mesh, shards)) for order in ((0, 1), (1, 0)))
+    run = jax.jit(inside, in_shardings=columns, out_shardings=(rows, columns), donate_argnums=0)
+    x = np.arange(24 * len(jax.devices()), dtype=np.float32).reshape(-1, 6)
+    return run, x, columns
+
+
+def check_parts(run, x, held):
+    given = jax.device_put(x, held)
+    total, own = run(given)
+    size = len(jax.devices())
+    parts = x.reshape(size, 4, 6)
+    np.testing.assert_array_equal(total, parts.sum(0))
+    np.testing.assert_array_equal(own, (parts * np.arange(size)[:, None, None]).reshape(x.shape))
+    assert orders((total.format, own.format)) == ((0, 1), (1, 0))
+    assert given.is_deleted()
 
 
 def kinds_of_memory():
@@ -98,4 +155,7 @@ def kinds_of_memory():
             np.testing.assert_array_equal(x, X)
 
 
-CHECKS = [arrays_in_any_layout, layouts_of_programs, layouts_by_default, layouts_on_several_devices, kinds_of_memory]
+CHECKS = [
+    arrays_in_any_layout, layouts_of_programs, layouts_by_default, layouts_on_several_devices, layouts_of_parts,
+    serialized_layouts_of_parts, kinds_of_memory,
+]  # fmt: skip

@@ -17,6 +17,7 @@ from trivium.backends.gpu import opencl
 
 SEVERAL = "needs several devices, which OpenCL's runtime for processors is not"
 ADDRESS = "needs the address of an array, which OpenCL does not have"
+DLPACK = "JAX exports and imports the memory of GPUs of its own platforms only"
 
 OTHERS = {
     "several_devices": SEVERAL,
@@ -28,9 +29,13 @@ OTHERS = {
     "callbacks_on_parts": SEVERAL,
     "inspected_shardings": SEVERAL,
     "layouts_on_several_devices": SEVERAL,
+    "layouts_of_parts": SEVERAL,
+    "serialized_layouts_of_parts": "programs for several GPUs cannot be serialized so far",
     "arrays_in_any_layout": SEVERAL,
     "host_memory": ADDRESS,
     "memory_is_used_again": ADDRESS,
+    "exported_arrays": DLPACK,
+    "imported_arrays": DLPACK,
     "foreign_functions_of_this_platform": "handlers for a GPU expect its memory, and Trivium calls none",
 }
 """The checks that OpenCL's runtime cannot pass."""

@@ -15,14 +15,16 @@ const char* Bytes(const StoragePtr& storage) { return static_cast<const char*>(s
 char* MutableBytes(const StoragePtr& storage) { return static_cast<char*>(storage->data()); }
 
 // Copies the part of one device into the whole, or out of it.
-void Join(const StoragePtr& part, const Shape& shape, const StoragePtr& whole, const Piece& piece, size_t device) {
-  const std::vector<int64_t> zeros(shape.dims.size(), 0);
-  CopyBox(Bytes(part), shape.dims, zeros, MutableBytes(whole), piece.whole.dims, piece.begins[device], shape.dims, BytesOf(shape.type));
+void Join(const StoragePtr& part, const StoragePtr& whole, const Piece& piece, size_t device) {
+  const std::vector<int64_t>& dims = piece.part.dims;
+  const std::vector<int64_t> zeros(dims.size(), 0);
+  CopyBox(Bytes(part), dims, zeros, MutableBytes(whole), piece.whole.dims, piece.begins[device], dims, BytesOf(piece.part.type));
 }
 
-void Cut(const StoragePtr& whole, const Piece& piece, size_t device, const StoragePtr& part, const Shape& shape) {
-  const std::vector<int64_t> zeros(shape.dims.size(), 0);
-  CopyBox(Bytes(whole), piece.whole.dims, piece.begins[device], MutableBytes(part), shape.dims, zeros, shape.dims, BytesOf(shape.type));
+void Cut(const StoragePtr& whole, const Piece& piece, size_t device, const StoragePtr& part) {
+  const std::vector<int64_t>& dims = piece.part.dims;
+  const std::vector<int64_t> zeros(dims.size(), 0);
+  CopyBox(Bytes(whole), piece.whole.dims, piece.begins[device], MutableBytes(part), dims, zeros, dims, BytesOf(piece.part.type));
 }
 
 // The memory of one execution, by device and then by argument or result.
@@ -121,8 +123,8 @@ class DividedRun {
       const Piece& piece = program_.result_pieces[i];
       for (size_t device = 0; device < devices(); ++device) {
         const size_t run = program_.is_shared ? 0 : device;
-        if (wholes_[run].count(i) != 0) Cut(wholes_[run][i], piece, device, results_[device][i], program_.results[i]);
-        if (wholes_[run].count(i) == 0 && run != device) Cut(results_[run][i], piece, device, results_[device][i], program_.results[i]);
+        if (wholes_[run].count(i) != 0) Cut(wholes_[run][i], piece, device, results_[device][i]);
+        if (wholes_[run].count(i) == 0 && run != device) Cut(results_[run][i], piece, device, results_[device][i]);
       }
     }
   }
@@ -131,15 +133,15 @@ class DividedRun {
     for (size_t i = 0; i < program_.arguments.size(); ++i) {
       const Piece& piece = program_.argument_pieces[i];
       StoragePtr& joined = joined_.emplace_back();
-      if (!piece.is_whole || piece.is_everywhere(program_.arguments[i])) continue;
+      if (!piece.is_whole || piece.is_everywhere()) continue;
       joined = Storage::Allocate(memory(0), piece.whole.bytes());
-      for (size_t device = 0; device < devices(); ++device) Join(arguments_[device][i], program_.arguments[i], joined, piece, device);
+      for (size_t device = 0; device < devices(); ++device) Join(arguments_[device][i], joined, piece, device);
     }
   }
 
   const StoragePtr& Result(size_t run, size_t i) {
     const Piece& piece = program_.result_pieces[i];
-    if (!piece.is_whole || piece.is_everywhere(program_.results[i])) return results_[run][i];
+    if (!piece.is_whole || piece.is_everywhere()) return results_[run][i];
     return wholes_[run][i] = Storage::Allocate(memory(run), piece.whole.bytes());
   }
 

@@ -48,7 +48,7 @@ void TakeLayouts(const char* text, std::vector<Shape>& arguments, std::vector<Sh
 
 // Reads a piece, and makes `shape` the shape of a part.
 Piece Divided(const PieceType& type, Shape& shape, int64_t devices) {
-  Piece piece{type.is_whole != 0, shape, {}};
+  Piece piece{type.is_whole != 0, shape, shape, {}};
   const size_t rank = shape.dims.size();
   for (size_t i = 0; i < rank * devices; ++i) {
     const int64_t extent = shape.dims[i % rank], part = type.dims[i % rank];
@@ -59,6 +59,7 @@ Piece Divided(const PieceType& type, Shape& shape, int64_t devices) {
     piece.begins.emplace_back(type.begins + device * rank, type.begins + (device + 1) * rank);
   }
   shape.dims.assign(type.dims, type.dims + rank);
+  piece.part = shape;
   if (!piece.is_whole) piece.whole = shape;
   return piece;
 }
@@ -88,12 +89,12 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
       nanoseconds_(Estimate(reply)) {
   for (size_t i = 0; i < reply.num_arguments; ++i) arguments.push_back(Copied(reply.slots[i]));
   for (size_t i = 0; i < reply.num_results; ++i) results.push_back(Copied(reply.slots[reply.num_arguments + i]));
-  TakeLayouts(reply.layouts, arguments, results);
   if (reply.pieces != nullptr) {
     const PieceType* piece = reply.pieces;
     for (Shape& argument : arguments) argument_pieces.push_back(Divided(*piece++, argument, num_devices()));
     for (Shape& result : results) result_pieces.push_back(Divided(*piece++, result, num_devices()));
   }
+  TakeLayouts(reply.layouts, arguments, results);
   for (const Shape& result : results) result_bytes.push_back(result.bytes());
   donated.assign(reply.donated, reply.donated + reply.num_arguments);
 }

@@ -87,10 +87,11 @@ using SerializeFunction = int32_t (*)(uint64_t handle, void* sink, void* failure
 struct Piece {
   bool is_whole;
   Shape whole;  // in the program
+  Shape part;   // of a device
   std::vector<std::vector<int64_t>> begins;
 
   // Whether every device has all of it.
-  bool is_everywhere(const Shape& part) const { return part == whole; }
+  bool is_everywhere() const { return part == whole; }
 };
 
 // What a run receives from its host besides arrays: data for foreign functions, and callbacks for its channels. Null if there are none.
