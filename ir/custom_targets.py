@@ -71,6 +71,7 @@ def _approximate_top_k(op: Any, operand: np.ndarray, iota: np.ndarray, *others: 
     config = op.backend_config if op.backend_config is not None else op.extra.get("mhlo.backend_config", {})
     axis = config["reduction_dim"].value
     count = config["top_k"].value if "top_k" in config else int(others[2])
+    count = op.results[0].type.shape[axis] or count  # more than k results without `aggregate_to_topk`
     order = _called(op)
     init, place = np.asarray(others[0]), np.asarray(others[1])
     ascending = bool(order(np.asarray(0, init.dtype), np.asarray(1, init.dtype), place, place)[0])

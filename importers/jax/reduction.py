@@ -230,14 +230,14 @@ def approx_top_k(
     ctx: Context, x: Value, k: int, reduction_dimension: int, recall_target: float, is_max_k: bool,
     reduction_input_size_override: int, aggregate_to_topk: bool,
 ) -> Sequence[Value]:  # fmt: skip
-    """approx_top_k(operand, k, reduction_dimension, is_max_k): the exact results, regardless of the requested recall"""
+    """approx_top_k(operand, k, reduction_dimension, is_max_k): the exact results, regardless of the requested recall, and as
+    many as JAX expects, which are more than k without `aggregate_to_topk`"""
     axis = reduction_dimension % x.type.rank
-    if ctx.result.static_shape[axis] != k:
-        ctx.unsupported("aggregate_to_topk", aggregate_to_topk, "k results")
+    count = ctx.result.static_shape[axis]
 
     def chosen(y: jax.Array) -> tuple[jax.Array, jax.Array]:
         at = jax.numpy.argsort(y, axis=axis, descending=is_max_k)
-        at = jax.lax.slice_in_dim(at, 0, k, axis=axis)
+        at = jax.lax.slice_in_dim(at, 0, count, axis=axis)
         return jax.numpy.take_along_axis(y, at, axis=axis), at.astype("int32")
 
     return ctx.trace(chosen, x)

@@ -109,12 +109,14 @@ def approximate_top_k(
     recall_target: float,
     is_max_k: bool,
     reduction_input_size_override: int,
+    aggregate_to_topk: bool,
 ) -> Sequence[Value]:
     """ApproxTopK(input; k, reduction_dimension=-1, recall_target=0.95, is_max_k=true, reduction_input_size_override=-1,
-    aggregate_to_topk=true) -> values, indices: the exact ones"""
+    aggregate_to_topk=true) -> values, indices: the exact ones, as many as the result has"""
     dimension = reduction_dimension % input.type.rank
     places = ctx.iota(input.type.static_shape, dimension, I32)
-    return [ctx.slice(x, dimension, 0, k) for x in ctx.sort([input, places], dimension, descending=is_max_k)]
+    count = k if aggregate_to_topk else ctx.result.static_shape[dimension]
+    return [ctx.slice(x, dimension, 0, count) for x in ctx.sort([input, places], dimension, descending=is_max_k)]
 
 
 @rule("InTopKV2")

@@ -54,6 +54,7 @@ X, Y, POSITIVE = floats(3, 4), floats(3, 4, seed=1), np.abs(floats(3, 4)) + 0.5
 UNIT = np.clip(np.abs(floats(3, 4)) / 3, 0.05, 0.95)
 Z = X + 1j * Y
 INTS, NATURALS = integers(3, 4), integers(3, 4, low=1, high=9)
+LONG = floats(2, 300)
 SQUARE = floats(4, 4) + 4 * np.eye(4, dtype=np.float32)
 LOWER = np.tril(SQUARE)
 IMAGE, KERNEL = floats(2, 6, 6, 3), floats(3, 3, 3, 4)
@@ -281,6 +282,7 @@ CASES: dict[str, Case] = {
     ),
     "symbolic rbg": case(lambda x: jax.random.bits(jax.random.key(3, impl="rbg"), x.shape), X, shapes=("a, b",)),
     "approximate top_k": case(lambda x: (lax.approx_max_k(x, 2), lax.approx_min_k(x, 2)), X),
+    "approximate top_k, not aggregated": case(lambda x: lax.approx_max_k(x, 1, aggregate_to_topk=False), LONG),
     "symbolic approximate top_k": case(lambda x: lax.approx_max_k(x, x.shape[0] - 2), X[0], shapes=("a + 2",)),
     "constraints": case(
         lambda x, y: x + y.sum(0), X, Y[:1], shapes=("a, b", "c, b"), constraints=("a >= c", "mod(b, 2) == 0")

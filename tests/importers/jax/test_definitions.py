@@ -90,6 +90,7 @@ def linear(x):
 
 
 F = NORMAL.astype(np.float32)
+MANY = RNG.permutation(600).reshape(2, 300).astype(np.float32)
 WORDS = RNG.integers(0, 2**32, (20,), np.uint32)
 CASES = {
     "composite": (lambda x: twice(x, by=3), F),
@@ -102,6 +103,7 @@ CASES = {
     "mulhi_signed": (lax.mulhi, WORDS.view(np.int32), WORDS[::-1].view(np.int32).copy()),
     "approx_max": (lambda x: lax.approx_max_k(x, 2), F),
     "approx_min": (lambda x: lax.approx_min_k(x, 3, reduction_dimension=0), F),
+    "approx_not_aggregated": (lambda x: lax.approx_max_k(x, 2, aggregate_to_topk=False), MANY),
     "ragged_dot": (lambda x, y: lax.ragged_dot(x, jnp.stack([y, y * 2]), jnp.array([2, 1])), F, F.T.copy()),
     "scaled_dot": (
         lambda x, y: lax.scaled_dot(x, y.T, lhs_scale=jnp.full((3, 1), 2.0), preferred_element_type=jnp.float32),

@@ -188,6 +188,11 @@ BEST = [
         case("ApproxTopK", by_xla(lambda x, most=most: gen_nn_ops.approx_top_k(x, k=3, is_max_k=most)), normal(4, 9))
         for most in FLAGS
     ),
+    case(
+        "ApproxTopK",
+        by_xla(lambda x: gen_nn_ops.approx_top_k(x, k=3, reduction_dimension=-1, aggregate_to_topk=False)),
+        normal(2, 300),
+    ),
 ]  # fmt: skip
 WINDOWS = [
     case(
