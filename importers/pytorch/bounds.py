@@ -137,7 +137,7 @@ class Bounds:
         return str(expression)
 
     def _roots(self) -> dict[str, Any]:
-        """Returns the descriptions of the inputs, in the structure and with the names of the module's arguments."""
+        """Returns the descriptions of the inputs, in the structure and with the names of the module's parameters."""
         signature = self.program.module_call_graph[0].signature
         spec = self.program.call_spec.in_spec
         if signature is None or spec is None or not signature.forward_arg_names:
@@ -146,8 +146,18 @@ class Bounds:
         metas = {node.name: node.meta["val"] for node in self.program.graph.find_nodes(op="placeholder")}
         leaves = [metas.get(name) if isinstance(name, str) else name for name in user]
         args, kwargs = pytree.tree_unflatten(leaves, spec)
-        named = dict(zip(signature.forward_arg_names, args, strict=False))
-        return {**named, **kwargs, "*": args}
+        names = signature.forward_arg_names[: len(args)]
+        return {**dict(zip(names, args, strict=False)), **_variadic(names, args), **kwargs}
+
+
+def _variadic(names: Sequence[str], args: Sequence[Any]) -> dict[str, Sequence[Any]]:
+    """Returns the arguments of `*name`, which PyTorch names `name_0`, `name_1`, ..., after all others."""
+    name, separator, last = names[-1].rpartition("_") if names else ("", "", "")
+    if not separator or not last.isdecimal():
+        return {}
+    count = int(last) + 1
+    is_numbered = list(names[-count:]) == [f"{name}_{i}" for i in range(count)]
+    return {name: args[-count:]} if is_numbered else {}
 
 
 def _free_symbols(extent: Any) -> set[sympy.Basic]:

@@ -49,7 +49,7 @@ def repeat_interleave(ctx: Context, repeats: Value, *, output_size: int | None =
 @rule("aten.bincount.default")
 def bincount(ctx: Context, x: Value, weights: Value | None = None, minlength: int = 0) -> Value:
     """bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor"""
-    if not x.type.size:
+    if x.type.is_static and not x.type.size:
         return ctx.full((minlength,), 0, ctx.result.element_type)
     x = ctx.convert(x, I64)
     highest = Size(ctx, ctx.reduce(ops.Maximum, x, [0]))

@@ -31,7 +31,8 @@ def fake_quant_args_grad(
 def fake_quant(ctx: Context, inputs: Value, min: Value, max: Value, *, num_bits: int, narrow_range: bool) -> Value:
     """FakeQuantWithMinMaxVars(inputs, min, max; num_bits=8, narrow_range=false) -> outputs"""
     low, high, step = _nudged(ctx, min, max, num_bits, narrow_range)
-    inside = ctx.binary(ops.Minimum, ctx.binary(ops.Maximum, inputs, low), high)
+    # In TensorFlow's order: where `min` is larger than `max`, it wins.
+    inside = ctx.binary(ops.Maximum, ctx.binary(ops.Minimum, inputs, high), low)
     half = ctx.constant_like(inputs, 0.5)
     steps = ctx.add(ops.Floor(ctx.plus(ctx.over(ctx.minus(inside, low), step), half)))
     return ctx.plus(ctx.times(steps, step), low)

@@ -140,6 +140,7 @@ OF_IMAGES = {
     "roll by a size": lambda x: (torch.fft.fftshift(x), x.roll(x.shape[2], 3)),
     "diagonals": lambda x: (x.diagonal(0, 2, 3), x.diagonal(1, 0, 2), x.diagonal(-2, 2, 3)),
     "sums at places": lambda x: torch.zeros(3, x.shape[2]).index_add(0, (x[:, 0, 0, 0] > 0).long(), x[:, 0, :, 0]),
+    "counts": lambda x: torch.bincount((x[:, 0, 0, 0] > 0).long(), minlength=4),
     "scatter": lambda x: torch.zeros_like(x).scatter_add(2, x.argsort(2), x),
     "reflected": lambda x: functional.pad(x, (1, 2, 2, 1), mode="reflect"),
     "reflected and cropped": lambda x: functional.pad(x, (-2, 4, 5, -3), mode="reflect"),
@@ -261,6 +262,20 @@ def test_sizes_that_follow_from_others() -> None:
         run(drawn(4, 12).numpy(), drawn(4, 5).numpy())
     module = trivium.from_torch(program, shapes={"x": (4, None), "y": (None, 6)})
     assert shapes_of(module.main.function_type.inputs) == [(4, 12), (4, 6)]
+
+
+def test_sizes_of_variadic_arguments() -> None:
+    class Stepped(nn.Module):
+        def forward(self, x, *more):
+            return x[::2] + more[0] - more[1]
+
+    rows = {0: Dim.AUTO}
+    program = exported(Stepped(), (rows, (rows, rows)), drawn(6, 3), drawn(3, 3), drawn(3, 3))
+    run = trivium.compile(trivium.from_torch(program))
+    args = drawn(8, 3), drawn(4, 3), drawn(4, 3) * 2
+    np.testing.assert_array_equal(run(*(x.numpy() for x in args))[0], Stepped()(*args))
+    with pytest.raises(trivium.Error, match="sizes of the inputs do not agree"):
+        run(*(drawn(n, 3).numpy() for n in (8, 4, 5)))
 
 
 def test_ops_that_need_numbers_name_themselves() -> None:

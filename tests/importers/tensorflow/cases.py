@@ -303,6 +303,11 @@ def normalization_gradient(x: np.ndarray, **how: Any) -> Case:
 
 LAYERS = [
     case(
+        "FakeQuantWithMinMaxVars",
+        lambda x: raw.FakeQuantWithMinMaxVars(inputs=x, min=0.5, max=-2.0),
+        normal(3, 4),
+    ),
+    case(
         "FakeQuantWithMinMaxVarsPerChannel",
         lambda x: raw.FakeQuantWithMinMaxVarsPerChannel(
             inputs=x, min=[-1.0] * 4, max=[0.5, 1, 2, 3], num_bits=4, narrow_range=True
