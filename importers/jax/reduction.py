@@ -230,8 +230,8 @@ def approx_top_k(
     ctx: Context, x: Value, k: int, reduction_dimension: int, recall_target: float, is_max_k: bool,
     reduction_input_size_override: int, aggregate_to_topk: bool,
 ) -> Sequence[Value]:  # fmt: skip
-    """approx_top_k(operand, k, reduction_dimension, is_max_k): the exact results, regardless of the requested recall, and as
-    many as JAX expects, which are more than k without `aggregate_to_topk`"""
+    """approx_top_k(operand, k, reduction_dimension, is_max_k): the exact results, regardless of the requested recall.
+    There are as many as JAX expects: more than k without `aggregate_to_topk`"""
     axis = reduction_dimension % x.type.rank
     count = ctx.result.static_shape[axis]
 
