@@ -40,6 +40,7 @@ TILES = TileSizes(
 )
 
 AMX = {
+    "amx-bf16": MatrixInstruction(16, 16, 32, "bf16", "f32"),
     "amx-int8": MatrixInstruction(16, 16, 64, "i8", "i32"),
 }
 """Instructions that multiply tiles, by LLVM's names of the features. Those of bytes take them with and without sign."""

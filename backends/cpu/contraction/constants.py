@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trivium.backends.cpu.contraction.kernels import Lowering, supports
+from trivium.backends.cpu.contraction.underflow import is_large
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler.artifact import Packing
 from trivium.compiler.kernel.affine import accesses
@@ -63,6 +64,9 @@ def _packed(launch: Launch, target: CpuTarget, packed: dict[tuple[Array, str], A
         return None
     original = bound[operands[name]]
     assert isinstance(original.storage, Constant)
+    matrix = lowering.tiling.matrix
+    if matrix is not None and matrix.operands == "bf16" and not is_large(original.storage.array):
+        return None
     key = original, kernel.digest()
     if key not in packed:
         packing = lowering.plan.packing(storage_bytes(operands[name].dtype))

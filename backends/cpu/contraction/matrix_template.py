@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction import matrix_packing
+from trivium.backends.cpu.contraction import matrix_packing, underflow
 from trivium.backends.cpu.contraction.matrix_tiling import MOST_ACCUMULATORS, together
 from trivium.backends.cpu.contraction.packing import Source
 from trivium.backends.cpu.contraction.template import Block, Panel, Template, Tile, Unit
@@ -38,6 +38,8 @@ class MatrixTemplate(Template):
         tiling, raw = self.tiling, self.lhs.e
         assert tiling.matrix is not None
         self.matrix, self.raw, self.inline = tiling.matrix, raw, False
+        self.lhs_exponent: ll.Value | None = None
+        self.rhs_exponent: ll.Value | int = underflow.CONSTANT_EXPONENT
         size, steps = ROW_BYTES // raw.lanes, matrix_packing.whole(raw, (0, self.reduction.most_steps))
         assert isinstance(steps, int)
 
@@ -66,7 +68,17 @@ class MatrixTemplate(Template):
         steps, columns = (block.begin, block.end), (column, self.problem.columns.extent)
         source = self._rhs_source(unit)
         matrix_packing.emit_columns(source, steps, columns, width, self.rhs_room, self.before_room)
+        if self._is_float:
+            count = matrix_packing.whole(self.raw, steps) * pitch
+            self.rhs_exponent = underflow.least_exponent(self.raw, self.rhs_room, 0, 1, count)
         return self.rhs_room
+
+    def _columns(self, unit: Unit, block: Block) -> None:
+        if self._is_float:
+            first, last = unit.rows
+            lhs, steps = self._lhs(unit, block, first), matrix_packing.whole(self.raw, (block.begin, block.end))
+            self.lhs_exponent = underflow.least_exponent(self.raw, lhs, self._lhs_pitch(), last - first, steps)
+        super()._columns(unit, block)
 
     def _tiles(self, unit: Unit) -> Iterator[Tile]:
         for count, tile in self._parts(self.tiling.tiles, unit.tiles, self._configure):
@@ -89,9 +101,26 @@ class MatrixTemplate(Template):
 
     def _multiply(self, unit: Unit, block: Block, panel: Panel, tile: Tile, sums: ll.Value) -> None:
         """Adds the products of a block to the sums in memory, or replaces them if it is the only one."""
+        if not self._is_float:
+            self._multiply_tiles(unit, block, panel, tile, sums)
+            return
+        assert self.lhs_exponent is not None
+        slow = underflow.may_underflow(self.e, self.lhs_exponent, self.rhs_exponent)
+        with self.e.builder.if_else(slow, likely=False) as (rare, usual):
+            with rare:
+                assert panel.data is not None, "rhs is packed"
+                lhs = self._lhs(unit, block, tile.row), self._lhs_pitch()
+                size = tile.count, panel.width, matrix_packing.whole(self.raw, (block.begin, block.end))
+                places = lhs, (panel.data, panel.pitch), (sums, self.pitch)
+                underflow.multiply(self.e, self.raw, *places, size, self.in_blocks)
+            with usual:
+                self._multiply_tiles(unit, block, panel, tile, sums)
+
+    def _multiply_tiles(self, unit: Unit, block: Block, panel: Panel, tile: Tile, sums: ll.Value) -> None:
+        """Does so in tile registers."""
         e, raw, data = self.e, self.raw, panel.data
         assert data is not None, "rhs is packed"
-        heights, lhs = self._heights(tile.count), self._lhs(unit, block, tile)
+        heights, lhs = self._heights(tile.count), self._lhs(unit, block, tile.row)
         places = [(r, v) for r in range(len(heights)) for v in range(panel.width)]
         per_row = MOST_ACCUMULATORS // len(heights)
         strides = I64(self.pitch * 4), I64(self._lhs_pitch() * self._size), I64(panel.pitch * 4)
@@ -121,9 +150,7 @@ class MatrixTemplate(Template):
 
     def _product(self) -> str:
         """Returns the instruction's name."""
-        if self.matrix.operands == "bf16":
-            return "tdpbf16ps"
-        return f"tdpb{BYTES[self.signs]}d"
+        return "tdpbf16ps" if self._is_float else f"tdpb{BYTES[self.signs]}d"
 
     @property
     def _size(self) -> int:
@@ -134,11 +161,15 @@ class MatrixTemplate(Template):
         """Returns the number of elements from one row of lhs to the next."""
         return self.lhs_pitch if self.tiling.pack_lhs else self.problem.lhs.stride(self.problem.rows.axes[0])
 
-    def _lhs(self, unit: Unit, block: Block, tile: Tile) -> ll.Value:
-        """Returns the address of a tile's first row of lhs."""
+    def _lhs(self, unit: Unit, block: Block, row: Number) -> ll.Value:
+        """Returns the address of a row of lhs."""
         if self.tiling.pack_lhs:
-            return self.raw.at(self.lhs_room, (tile.row - unit.rows[0]) * self.lhs_pitch)
-        return self.raw.at(self.lhs.base, unit.lhs.offset + tile.row * self._lhs_pitch() + block.begin)
+            return self.raw.at(self.lhs_room, (row - unit.rows[0]) * self.lhs_pitch)
+        return self.raw.at(self.lhs.base, unit.lhs.offset + row * self._lhs_pitch() + block.begin)
+
+    @property
+    def _is_float(self) -> bool:
+        return self.matrix.operands == "bf16"
 
     def _heights(self, count: int) -> list[int]:
         """Returns the rows of each tile of accumulators."""

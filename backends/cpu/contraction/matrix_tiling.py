@@ -37,7 +37,7 @@ MOST_PADDING = 4
 MOST_ACCUMULATORS = 4
 """Of eight tile registers, the others hold factors."""
 PANELS_TOGETHER = 32
-"""The number of panels that packed rows of lhs are multiplied with."""
+"""The number of panels that rows of lhs are multiplied with after they were packed, or searched for small numbers."""
 SPEED = 8
 """How many times the rate of vectors of f32 is reached, at least."""
 
@@ -80,7 +80,14 @@ def choose(problem: Problem, target: Target, constant_rhs: bool, knobs: Knobs, r
     reduction = _blocks(total, int(knobs.panel_share * cache) // row_bytes, depth)
     most_rows = int(LHS_SHARE * cache) // (size * reduction.most_steps) if pack_lhs else rows
     sums = int(SUMS_SHARE * cache) // (panels.size * lanes * storage_bytes(matrix.accumulate))
-    chunks, groups = units_of(reduction, panels, tiles, sums, max(1, most_rows), PANELS_TOGETHER if pack_lhs else 1)
+    chunks, groups = units_of(
+        reduction,
+        panels,
+        tiles,
+        sums,
+        max(1, most_rows),
+        PANELS_TOGETHER if pack_lhs or matrix.operands == "bf16" else 1,
+    )
     if target.threads > 1:
         pieces = int(target.product_cost(problem.flops, 4) / SPEED / target.piece_cost)
         rows_first = constant and (pack_lhs or columns * total < moved(problem))

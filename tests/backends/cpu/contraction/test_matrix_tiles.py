@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import product
 
 import llvmlite.ir as ll
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -18,8 +19,10 @@ from tests.backends.cpu.contraction.cases import (
     WINDOWS,
     Case,
     Order,
+    assert_close,
     convolution,
     matmul,
+    normal,
     reference,
     whole,
 )
@@ -199,3 +202,55 @@ def test_another_process_may_use_tiles(tmp_path) -> None:
     np.save(tmp_path / "rhs.npy", rhs)
     names = [str(tmp_path / name) for name in ("product", "lhs.npy", "rhs.npy")]
     subprocess.run([sys.executable, "-c", LOADED, *names], check=True, timeout=120)
+
+
+# bf16
+
+BF16 = ml_dtypes.bfloat16
+multiplies_bf16 = pytest.mark.skipif(not has["bf16"], reason="this processor does not multiply tiles of bf16")
+
+
+@multiplies_bf16
+@pytest.mark.parametrize("constants", [set(), {"rhs"}, {"lhs"}], ids=lambda names: "".join(names) or "none")
+@pytest.mark.parametrize("orders", list(product((PLAIN, TURNED), repeat=3)), ids=str)
+@pytest.mark.parametrize("scale", [1, 2.0**-70])
+def test_products_of_bf16(orders: tuple[Order, Order, Order], constants: set[str], scale: float) -> None:
+    """Small factors are multiplied by vectors: their products are subnormal."""
+    for batch, m, n, k in (*SIZES[:3], (1, 20, 18, 9000)):
+        lhs, rhs = ((normal(*shape) * scale).astype(BF16) for shape in ((batch, m, k), (batch, k, n)))
+        case = matmul(lhs, rhs, orders)
+        assert Lowering(case.kernel, host(), frozenset(constants)).tiling.matrix is not None
+        wanted = lhs.astype(np.float64) @ rhs.astype(np.float64)
+        assert_close(case.run(constants, 1 + (m > 30)).astype(np.float64), wanted, 1e-5 if scale == 1 else 1e-2)
+
+
+@multiplies_bf16
+@pytest.mark.parametrize("constants", [set(), {"rhs"}], ids=("input", "constant"))
+@pytest.mark.parametrize("small", ["lhs", "rhs"])
+@pytest.mark.parametrize("terms", [64, 70, 9000])
+def test_subnormal_factors(small: str, constants: set[str], terms: int) -> None:
+    """2^-130 * 2^120, in one place of each operand, and in the last one."""
+    lhs, rhs = (np.zeros(shape, np.float64) for shape in ((1, 40, terms), (1, terms, 40)))
+    for step, row in ((3, 2), (terms - 1, 39)):
+        lhs[0, row, step], rhs[0, step, row] = (2.0**-130, 2.0**120)[:: 1 if small == "lhs" else -1]
+    lhs, rhs = lhs.astype(BF16), rhs.astype(BF16)
+    wanted = (lhs.astype(np.float64) @ rhs.astype(np.float64)).astype(np.float32)
+    assert wanted.max() == 2.0**-10
+    np.testing.assert_array_equal(matmul(lhs, rhs).run(constants), wanted)
+
+
+@multiplies_bf16
+@pytest.mark.parametrize("constants", [set(), {"rhs"}], ids=("input", "constant"))
+def test_infinities_and_nan(constants: set[str]) -> None:
+    """They stay in their row and column, also where tiles are filled up."""
+    for terms in (64, 70):
+        lhs, rhs = normal(1, 37, terms).astype(BF16), normal(1, terms, 37).astype(BF16)
+        lhs[0, 1, -1], lhs[0, 36, 0], rhs[0, -1, 35], rhs[0, 2, 36] = np.inf, np.nan, -np.inf, np.nan
+        with np.errstate(invalid="ignore"):
+            wanted = lhs.astype(np.float32) @ rhs.astype(np.float32)
+        np.testing.assert_allclose(matmul(lhs, rhs).run(constants), wanted, 1e-3, 1e-4)
+
+
+def test_the_instruction_for_bf16_is_emitted() -> None:
+    case = matmul(normal(1, 64, 128).astype(BF16), normal(1, 128, 64).astype(BF16))
+    assert "tdpbf16ps" in assembly(case)

@@ -1,0 +1,83 @@
+"""Tiles of bf16 whose products might underflow. The instructions that multiply tiles take subnormal factors for zero,
+and make subnormal sums zero. Where the smallest factors are large enough, there are none: all sums are multiples of a
+normal number. Where they are not, vectors of f32 multiply the same packed operands."""
+
+from __future__ import annotations
+
+import llvmlite.ir as ll
+import numpy as np
+
+from trivium.backends.llvm.code import I16, I32
+from trivium.backends.llvm.numbers import Number, minimum
+from trivium.backends.llvm.vectors import Vectors
+
+LEAST_SUM = 142
+"""The least sum of the exponents of two factors, as bf16 stores them: a factor of at least 2^a is a multiple of
+2^(a-7), and products must be multiples of 2^-126."""
+CONSTANT_EXPONENT = 87
+"""The least exponent of constants that are packed in advance: that of 2^-40."""
+ROWS_AT_ONCE = 4
+
+
+def is_large(constant: np.ndarray) -> bool:
+    """Whether no number of a constant of bf16 is too small for `CONSTANT_EXPONENT`, except zeros."""
+    magnitudes = constant.view(np.uint16) & np.uint16(0x7FFF)
+    return not ((magnitudes != 0) & (magnitudes < CONSTANT_EXPONENT << 7)).any()
+
+
+def least_exponent(raw: Vectors, base: ll.Value, pitch: Number, rows: Number, steps: Number) -> ll.Value:
+    """Returns the exponent of the smallest number that is not zero in rows of whole vectors, `pitch` elements apart;
+    that of a subnormal number is far below all others."""
+    builder, everything = raw.builder, raw.like(raw.zero, -1)
+    with raw.loop(0, rows, carried=[everything], nonempty=True) as loop:
+        row = raw.at(base, loop.index * pitch)
+        with raw.loop(0, steps, loop.carried, step=raw.lanes, nonempty=True) as along:
+            magnitudes = raw.isub(raw.both(raw.load(raw.at(row, along.index)), 0x7FFF), 1)  # zero becomes the largest
+            along.next = [raw.intrinsic("llvm.umin", along.carried[0], magnitudes)]
+        loop.next = along.carried
+    least = raw.call(f"llvm.vector.reduce.umin.v{raw.lanes}i16", I16, loop.carried[0])
+    exponent = builder.lshr(builder.add(builder.zext(least, I32), I32(1)), I32(7))
+    return builder.select(builder.icmp_unsigned("==", exponent, I32(0)), I32(-(1 << 16)), exponent)
+
+
+def multiply(
+    e: Vectors,
+    raw: Vectors,
+    lhs: tuple[ll.Value, int],
+    rhs: tuple[ll.Value, int],
+    sums: tuple[ll.Value, int],
+    size: tuple[int, int, Number],
+    adds: bool,
+) -> None:
+    """Writes the products of rows of lhs and a panel of rhs with pairs of steps together, or adds them to the sums.
+    Each operand is an address and the elements from one row to the next; `size` is rows, vectors and steps."""
+    (left, left_pitch), (right, right_pitch), (total, pitch), (count, width, steps) = lhs, rhs, sums, size
+    words = Vectors(e.builder, e.target, I32, e.lanes)
+    with e.loop(0, count, step=ROWS_AT_ONCE, nonempty=True) as loop:
+        rows = [minimum(loop.index + r, count - 1) for r in range(min(ROWS_AT_ONCE, count))]
+        places = [e.at(total, row * pitch + v * e.lanes) for row in rows for v in range(width)]
+        lines = [raw.at(left, row * left_pitch) for row in rows]
+        carried = [e.load(place) if adds else e.zero for place in places]
+        with e.loop(0, steps, carried, step=2, nonempty=True) as along:
+            row = raw.at(right, along.index * right_pitch)
+            pairs = [_halves(e, words.load(words.at(row, v * e.lanes))) for v in range(width)]
+            factors = [_halves(e, words.broadcast(raw.at(line, along.index))) for line in lines]
+            along.next = [
+                e.fused(one[1], other[1], e.fused(one[0], other[0], carried))
+                for (one, other), carried in zip(
+                    ((one, other) for one in factors for other in pairs), along.carried, strict=True
+                )
+            ]
+        for place, value in zip(places, along.carried, strict=True):
+            e.store(value, place)
+
+
+def _halves(e: Vectors, words: ll.Value) -> tuple[ll.Value, ll.Value]:
+    """Returns the numbers of bf16 in the lower and the upper halves of words."""
+    return e.builder.bitcast(e.shl(words, 16), e.vector), e.builder.bitcast(e.both(words, -(1 << 16)), e.vector)
+
+
+def may_underflow(e: Vectors, lhs: ll.Value, rhs: ll.Value | int) -> ll.Value:
+    """Whether products of operands with these least exponents might underflow."""
+    total = e.builder.add(lhs, I32(rhs) if isinstance(rhs, int) else rhs)
+    return e.builder.icmp_signed("<", total, I32(LEAST_SUM))
