@@ -1,43 +1,23 @@
 """The buffer plan: where every temporary of a program is stored. Copies are dropped where source and destination can
 share a buffer, so that loops and updates work in place and results are computed directly in the caller's buffers.
-Kernels overwrite operands that are no longer needed, where their accesses allow it. The remaining values get offsets in
-the arena by best fit."""
+Kernels overwrite operands that are no longer needed, where their accesses allow it. The remaining values get places by
+best fit (`placement.py`)."""
 
 from __future__ import annotations
 
-import bisect
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from trivium.compiler.kernel import may_share
 from trivium.compiler.liveness import Liveness
+from trivium.compiler.placement import Allocation, place
 from trivium.compiler.program import Arena, Array, Copy, Launch, Output, Program, Step, nested, replace_values, walk
+from trivium.compiler.target import Target
 
 
-@dataclass(eq=False)
-class Allocation:
-    """Values that share their bytes. `points` are the times at which any of them is alive."""
-
-    values: list[Array]
-    points: int
-    nbytes: int
-    output: Output | None = None
-    offset: int = field(default=0)
-
-    @property
-    def start(self) -> int:
-        return (self.points & -self.points).bit_length() - 1
-
-    @property
-    def end(self) -> int:
-        return self.points.bit_length() - 1
-
-
-def assign_buffers(program: Program, alignment: int, together: Iterable[tuple[int, int, set[Array]]] = ()) -> None:
-    """Assigns every array of the program its offset, at a multiple of `alignment` bytes, and drops the copies that
-    thereby become unnecessary. `together`: the first and last position of steps that may run at the same time, and the
-    values that they use, which therefore share no bytes."""
+def assign_buffers(program: Program, target: Target, together: Iterable[tuple[int, int, set[Array]]] = ()) -> None:
+    """Assigns every array of the program its place, and drops the copies that thereby become unnecessary.
+    `together`: the first and last position of steps that may run at the same time, and the values that they use, which
+    therefore share no bytes."""
     allocations = _allocations(program)
     for first, last, values in together:
         during = (1 << (2 * last + 1)) - (1 << (2 * first))
@@ -46,11 +26,7 @@ def assign_buffers(program: Program, alignment: int, together: Iterable[tuple[in
     _coalesce_copies(program, allocations)
     _reuse_operands(program, allocations)
     _drop_needless_copies(program, allocations)
-    distinct = list(dict.fromkeys(allocations.values()))
-    program.arena_size = _place([a for a in distinct if a.output is None], alignment)
-    for allocation in distinct:
-        for value in allocation.values:
-            value.storage = allocation.output or Arena(allocation.offset)
+    program.arena_size = place(allocations.values(), target.alignment, target.shared_result_bytes)
 
 
 def _allocations(program: Program) -> dict[Array, Allocation]:
@@ -140,28 +116,3 @@ def _root(value: Array, same: dict[Array, Array]) -> Array:
 
 def _is_output(value: Array) -> bool:
     return isinstance(value.storage, Output)
-
-
-def _place(allocations: list[Allocation], alignment: int) -> int:
-    """Assigns offsets in the order in which allocations become alive, each in the smallest gap that fits. Returns the
-    size of the arena."""
-    size = 0
-    active: list[Allocation] = []
-    for allocation in sorted(allocations, key=lambda a: (a.start, -a.nbytes)):
-        active = [a for a in active if a.end >= allocation.start]
-        allocation.offset = _best_gap(active, allocation.nbytes, alignment)
-        bisect.insort(active, allocation, key=lambda a: a.offset)
-        size = max(size, allocation.offset + allocation.nbytes)
-    return size
-
-
-def _best_gap(active: list[Allocation], nbytes: int, alignment: int) -> int:
-    """Returns the start of the smallest gap between active allocations that fits, or else the end of the last one.
-    `active` is sorted by offset."""
-    best, best_size, end = None, math.inf, 0
-    for allocation in active:
-        gap = allocation.offset - end
-        if nbytes <= gap < best_size:
-            best, best_size = end, gap
-        end = max(end, -(-(allocation.offset + allocation.nbytes) // alignment) * alignment)
-    return end if best is None else best

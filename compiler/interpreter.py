@@ -74,13 +74,13 @@ class _Run:
             match value.storage:
                 case Input(index):
                     self.memory[value] = inputs[index]
-                case Output(index):
-                    self.memory[value] = outputs[index].view(numpy_dtype(value.dtype))
+                case Output(index, offset):
+                    self.memory[value] = _part(outputs[index], offset, value)
                 case Constant(array):
                     self.memory[value] = array.reshape(-1)
                 case Arena(offset):
                     assert offset is not None, "the buffer plan has given every value its place"
-                    self.memory[value] = arena[offset : offset + value.nbytes].view(numpy_dtype(value.dtype))
+                    self.memory[value] = _part(arena, offset, value)
 
     def steps(self, steps: Sequence[Step]) -> Iterator[Collective]:
         """Runs the steps, and yields each collective, which all devices run together."""
@@ -129,6 +129,11 @@ def _result(memory: np.ndarray, value: Array) -> np.ndarray:
     if not value.is_complex:
         return memory.reshape(value.shape)
     return memory.view(np.result_type(memory.dtype, np.complex64)).reshape(value.shape[:-1])
+
+
+def _part(memory: np.ndarray, offset: int, value: Array) -> np.ndarray:
+    """Returns the part of a flat array of memory that contains a value."""
+    return memory.view(np.uint8)[offset : offset + value.nbytes].view(numpy_dtype(value.dtype))
 
 
 def _size(value: Array) -> int:

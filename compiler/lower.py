@@ -39,7 +39,7 @@ def lower(module: Module, target: Target) -> Program:
         program.steps.append(Copy(lowering.array(value), result))
     batches = batched(program.steps) if target.batches else [program.steps]
     program.steps = [step for batch in batches for step in batch]
-    assign_buffers(program, target.alignment, spans(batches) if target.batches else ())
+    assign_buffers(program, target, spans(batches) if target.batches else ())
     require_memory(program, program.arena_size, target)
     return program
 

@@ -27,9 +27,11 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """The `index`-th result, allocated for the call and then the caller's own."""
+    """The `index`-th result, allocated for the call and then the caller's own. A temporary may be in its memory, at an
+    offset in bytes, until the result is computed."""
 
     index: int
+    offset: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,8 +278,10 @@ def describe(value: Array) -> str:
             storage = "constant"
         case Arena(offset):
             storage = f"arena {'?' if offset is None else offset}"
-        case Input(index) | Output(index):
-            storage = f"{type(value.storage).__name__.lower()} {index}"
+        case Input(index):
+            storage = f"input {index}"
+        case Output(index, offset):
+            storage = f"output {index}" + (f" + {offset}" if offset else "")
     return f"{value.name}: {shape} at {storage}"
 
 

@@ -109,6 +109,10 @@ class Target:
     alignment: int
     """Values in the arena begin at a multiple of this many bytes: a cache line, so that no vector spans two lines."""
 
+    shared_result_bytes: int = 1 << 16
+    """The number of bytes from which on the memory of a result, before it is computed, is used for temporaries of this
+    size. Smaller temporaries are in the arena, where their memory is more likely to be in a cache."""
+
     sorts_keys: bool = False
     """Whether keys can be sorted by vectors (`kernel.SortKeys`)."""
 

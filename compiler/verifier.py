@@ -62,6 +62,9 @@ def _verify_value(program: Program, value: Array) -> None:
                 raise CompileError(f"value {value.name} has no place in the arena: the buffer planner has not run")
             inside = offset >= 0 and offset + value.nbytes <= program.arena_size
             _require(inside, f"value {value.name} reaches outside the arena of {program.arena_size} bytes")
+        case Output(index, offset):
+            inside = offset >= 0 and offset + value.nbytes <= program.outputs[index].nbytes
+            _require(inside, f"value {value.name} reaches outside result {index}")
 
 
 def _verify_count(launch: Launch) -> None:
@@ -120,8 +123,8 @@ def region(value: Array) -> Region | None:
     match value.storage:
         case Arena(int(offset)) if value.nbytes:
             return Arena, offset, offset + value.nbytes
-        case Output() if value.nbytes:
-            return value.storage, 0, value.nbytes
+        case Output(index, offset) if value.nbytes:
+            return (Output, index), offset, offset + value.nbytes
     return None
 
 

@@ -33,6 +33,10 @@ def whole(artifact: Artifact, constants: Sequence[np.ndarray]) -> Artifact:
     return replace(artifact, constants=tuple(ConstantData(Embedded(array)) for array in constants))
 
 
+LARGE = 1 << 16
+"""The number of bytes from which on a result is aligned: this takes longer than allocating a small array."""
+
+
 class CpuExecutable:
     """An artifact's machine code and constants; `constants` are those of the module that it was made from, in order,
     and are needed if it is not whole. `table` is where timed code records its steps. To run it, call `entry` on a table
@@ -70,7 +74,7 @@ class CpuExecutable:
             for position, (argument, slot) in enumerate(zip(arguments, self.inputs, strict=True))
         ]
         try:
-            results = [np.empty(slot.shape, slot.dtype) for slot in self.outputs]
+            results = [_empty(slot, self.artifact.arena_alignment) for slot in self.outputs]
         except (MemoryError, ValueError) as error:  # raised by NumPy for arrays beyond the address space
             raise self._lacks_memory(error) from error
         frame = self._take_frame(len(arrays) + len(results))
@@ -128,6 +132,15 @@ class _Frame:
         start = self._memory.ctypes.data
         self._fields = _table([entry, self.pointers, start + (-start) % alignment, context])
         self.address = ctypes.addressof(self._fields)
+
+
+def _empty(slot: Slot, alignment: int) -> np.ndarray:
+    """Returns an array for a result. A large one is as aligned as the arena: its memory is used like the arena's."""
+    if slot.nbytes < LARGE:
+        return np.empty(slot.shape, slot.dtype)
+    memory = np.empty(slot.nbytes + alignment, np.uint8)
+    begin = -memory.__array_interface__["data"][0] % alignment
+    return memory[begin : begin + slot.nbytes].view(slot.dtype).reshape(slot.shape)
 
 
 def _table(addresses: Sequence[int | None]) -> ctypes.Array:

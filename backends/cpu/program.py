@@ -204,8 +204,9 @@ class _Entry:
         match value.storage:
             case Input(index):
                 return self._entry_of(self._args, index)
-            case Output(index):
-                return self._entry_of(self._args, len(self._program.inputs) + index)
+            case Output(index, offset):
+                result = self._entry_of(self._args, len(self._program.inputs) + index)
+                return self._builder.gep(result, [I64(offset)], source_etype=I8) if offset else result
             case Constant():
                 calls = len(self._emitted.host_calls)
                 return self._entry_of(self._context, 2 * calls + self._constants[value])

@@ -136,8 +136,14 @@ class GpuExecutable:
     def _memories(self, arguments: Sequence[Memory], results: Sequence[Memory]) -> list[Memory]:
         """Returns the memory of each value."""
         given = {"input": arguments, "output": results}
+
+        def passed(value: plans.Value) -> Memory:
+            memory = given[value.storage][value.number]
+            is_part = value.storage == "output" and value.nbytes < self.outputs[value.number].nbytes
+            return memory.part(value.offset, value.nbytes) if is_part else memory
+
         pairs = zip(self._plan.values, self._place(), strict=True)
-        return [memory if memory is not None else given[value.storage][value.number] for value, memory in pairs]
+        return [memory if memory is not None else passed(value) for value, memory in pairs]
 
     def _place(self) -> list[Memory | None]:
         """Returns the memory of the values that stay on the device from one run to the next: constants, and the parts

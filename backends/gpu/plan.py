@@ -17,13 +17,15 @@ from trivium.ir.errors import CompileError
 
 @dataclass(frozen=True)
 class Value:
-    """An array: the input, output or constant of that number, or the bytes of the arena from there on."""
+    """An array: the input, output or constant of that number, or the bytes of the arena from there on. A temporary may
+    be in the memory of an output, at an offset."""
 
     storage: str
     number: int
     dtype: str
     shape: tuple[int, ...]
     is_complex: bool
+    offset: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -191,17 +193,18 @@ class _Planner:
 
 
 def _value(array: whole.Array, constants: Sequence[whole.Array]) -> Value:
+    begin = 0
     match array.storage:
         case whole.Input(index):
             place = "input", index
-        case whole.Output(index):
+        case whole.Output(index, begin):
             place = "output", index
         case whole.Constant():
             place = "constant", constants.index(array)
         case whole.Arena(offset):
             assert offset is not None, "the buffer plan has given every value its place"
             place = "arena", offset
-    return Value(*place, str(array.dtype), tuple(array.shape), array.is_complex)
+    return Value(*place, str(array.dtype), tuple(array.shape), array.is_complex, begin)
 
 
 def to_bytes(plan: Plan, binary: bytes) -> bytes:

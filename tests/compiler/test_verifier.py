@@ -131,6 +131,17 @@ def test_places_lie_inside_the_arena() -> None:
     refused("a reaches outside the arena of 100 bytes", Copy(X, a), Copy(a, Y), arena_size=100)
 
 
+def test_temporaries_lie_inside_a_result() -> None:
+    a = value("a", Output(0, 4))
+    refused("a reaches outside result 0", Copy(X, a), Copy(X, Y))
+
+
+def test_temporaries_are_not_in_a_result_that_is_computed() -> None:
+    a, b = value("a", Output(0)), value("b", Arena(0))
+    verify(program(Copy(X, a), Launch(SAME, (a, b)), Copy(b, Y)))
+    refused("share bytes, and are alive together", Copy(X, a), Copy(X, Y), Launch(SAME, (a, b)))
+
+
 @pytest.mark.parametrize("arguments", [(X,), (X, Y, Y)])
 def test_launches_have_an_argument_for_each_parameter(arguments: tuple[Array, ...]) -> None:
     refused(f"launch of same has {len(arguments)} arguments, expected 2", Launch(SAME, arguments))

@@ -2,9 +2,9 @@
 
 The configurations are the schedules and code for AVX2 and for AVX-512 (64-byte vectors, 32 registers), each on one
 thread and on two, where all parallel work is split, however small it is. With AVX-512, kernels have almost no scratch
-memory, as on devices where it is scarce. LLVM legalizes the AVX-512 form for the processor that runs the test: the
-choices and the code that Trivium makes for AVX-512 are always tested, the instructions of AVX-512 only if the processor
-has them.
+memory, as on devices where it is scarce, and the smallest temporaries may be in the memory of results. LLVM legalizes
+the AVX-512 form for the processor that runs the test: the choices and the code that Trivium makes for AVX-512 are
+always tested, the instructions of AVX-512 only if the processor has them.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ class Configuration:
             facts["matrix_instructions"] = ()
         else:
             facts["fusion"] = dataclasses.replace(own.fusion, scratch_bytes=LITTLE_SCRATCH)
+            facts["shared_result_bytes"] = 1
         facts["tiles"] = SMALL_TILES if self.threads > 1 else None
         kind = CpuTarget if self.vector_bytes <= own.vector_bytes else Legalized
         return kind(**(facts | {"threads": self.threads} | SPLITTING | SMALL_CACHES))

@@ -52,6 +52,16 @@ def test_switch_takes_the_last_branch_for_what_is_out_of_range(device: GpuClient
     assert device.load_program(program).execute(np.int32(index))[0] == expected
 
 
+def test_temporaries_are_in_the_memory_of_results(device: GpuClient) -> None:
+    """Two of them, beside each other, in the memory of a result that is computed last."""
+    x, y = Array("x", "f32", (4,), Input(0)), Array("y", "f32", (64,), Output(0))
+    a, b, z = (Array(n, "f32", (4,), place) for n, place in (("a", Output(0)), ("b", Output(0, 128)), ("z", Output(1))))
+    steps = [Copy(x, a), Copy(a, b), Copy(b, z), Copy(Array("c", "f32", (64,), Constant(np.ones(64, np.float32))), y)]
+    results = device.load_program(Program("parts", [x], [y, z], list(steps))).execute(np.arange(4, dtype=np.float32))
+    np.testing.assert_array_equal(results[0], np.ones(64))
+    np.testing.assert_array_equal(results[1], np.arange(4))
+
+
 def test_factorizations_run_on_the_host(device: GpuClient) -> None:
     module = trivium.parse(CHOLESKY)
     a = np.random.default_rng(0).standard_normal((4, 4, 2)).view(np.complex128)[..., 0]

@@ -69,15 +69,15 @@ func.func @main(%x: tensor<40xf32>, %y: tensor<40xf32>, %n: tensor<i32>) -> (ten
   }
   return %0#1, %0#2 : tensor<40xf32>, tensor<40xf32>
 }
-//=program @main (arena 224 bytes) {
+//=program @main (arena 196 bytes) {
 //=  arg0: 40xf32 at input 0
 //=  arg1: 40xf32 at input 1
 //=  arg2: i32 at input 2
 //=  result0: 40xf32 at output 0
 //=  result1: 40xf32 at output 1
-//=  t1: i32 at arena 0
-//=  t0: i1 at arena 64
-//=  saved1: 40xf32 at arena 64
+//=  t1: i32 at arena 192
+//=  t0: i1 at arena 0
+//=  saved1: 40xf32 at arena 0
 //=  copy arg2 to t1
 //=  copy arg0 to result0
 //=  copy arg1 to result1
@@ -125,13 +125,13 @@ func.func @main(%x: tensor<4x40xf32>) -> tensor<4x40xf32> {
   }
   return %0#1 : tensor<4x40xf32>
 }
-//=program @main (arena 224 bytes) {
+//=program @main (arena 196 bytes) {
 //=  arg0: 4x40xf32 at input 0
 //=  result0: 4x40xf32 at output 0
 //=  constant0: i32 at constant
-//=  t3: i32 at arena 0
-//=  t0: i1 at arena 64
-//=  t1: 1x40xf32 at arena 64
+//=  t3: i32 at arena 192
+//=  t0: i1 at arena 0
+//=  t1: 1x40xf32 at arena 0
 //=  copy constant0 to t3
 //=  copy arg0 to result0
 //=  while {

@@ -505,8 +505,8 @@ func.func @main(%low: tensor<f32>, %high: tensor<f32>) -> tensor<8xf32> {
 //=  arg0: f32 at input 0
 //=  arg1: f32 at input 1
 //=  result0: 8xf32 at output 0
-//=  t0: 3xui64 at arena 0
-//=  t2: 8xui32 at arena 64
+//=  t0: 3xui64 at arena 64
+//=  t2: 8xui32 at arena 0
 //=  t1: 3xui64 at arena 128
 //=  call @trivium.random_state() {} to (t0)
 //=  launch @rng_bit_generator_0(t0, t2)
