@@ -13,7 +13,7 @@ from trivium.backends.cpu.contraction.matrix_tiling import MOST_ACCUMULATORS, to
 from trivium.backends.cpu.contraction.packing import Source
 from trivium.backends.cpu.contraction.template import Block, Panel, Template, Tile, Unit
 from trivium.backends.cpu.contraction.tiling import Rhs
-from trivium.backends.llvm.code import I8, I64
+from trivium.backends.llvm.code import I1, I8, I64, stack_slot
 from trivium.backends.llvm.numbers import Number, i64
 from trivium.backends.llvm.workspace import Workspace
 
@@ -55,6 +55,13 @@ class MatrixTemplate(Template):
         self.pitch = tiling.groups.size * width if self.in_blocks else width
         lines = rows if self.in_blocks else tiling.tiles.size
         self.sums = workspace.room(self.e.builder, lines * self.pitch * 4)
+        if self._is_float and self.in_blocks:
+            self.was_slow = stack_slot(self.e.builder, I1)
+
+    def unit(self, number: Number) -> None:
+        if self._is_float and self.in_blocks:
+            self.e.builder.store(I1(0), self.was_slow)
+        super().unit(number)
 
     def _pack_lhs(self, unit: Unit, block: Block) -> None:
         problem = self.problem
@@ -106,6 +113,10 @@ class MatrixTemplate(Template):
             return
         assert self.lhs_exponent is not None
         slow = underflow.may_underflow(self.e, self.lhs_exponent, self.rhs_exponent)
+        if self.in_blocks:
+            # After a block with small factors, sums may be subnormal, or become so when the next block is added.
+            slow = self.e.builder.or_(slow, self.e.builder.load(self.was_slow))
+            self.e.builder.store(slow, self.was_slow)
         with self.e.builder.if_else(slow, likely=False) as (rare, usual):
             with rare:
                 assert panel.data is not None, "rhs is packed"

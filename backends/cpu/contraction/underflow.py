@@ -1,6 +1,7 @@
-"""Tiles of bf16 whose products might underflow. The instructions that multiply tiles take subnormal factors for zero,
-and make subnormal sums zero. Where the smallest factors are large enough, there are none: all sums are multiples of a
-normal number. Where they are not, vectors of f32 multiply the same packed operands."""
+"""Tiles of bf16 whose products might underflow. The instructions that multiply tiles treat subnormal factors and sums
+as zero. If the smallest factors are large enough, no sum is subnormal, because all are multiples of the smallest normal
+number. Otherwise, vectors of f32 multiply the same packed operands, in this block of the reduction and in the later
+ones, which add to its sums."""
 
 from __future__ import annotations
 
@@ -12,22 +13,22 @@ from trivium.backends.llvm.numbers import Number, minimum
 from trivium.backends.llvm.vectors import Vectors
 
 LEAST_SUM = 142
-"""The least sum of the exponents of two factors, as bf16 stores them: a factor of at least 2^a is a multiple of
-2^(a-7), and products must be multiples of 2^-126."""
+"""The least sum of the exponents of two factors, as bf16 stores them (with 127 added): a factor of at least 2^a is a
+multiple of 2^(a-7), and products must be multiples of 2^-126."""
 CONSTANT_EXPONENT = 87
-"""The least exponent of constants that are packed in advance: that of 2^-40."""
+"""The least exponent, that of 2^-40, of constants that are packed in advance. Others are searched during the run."""
 ROWS_AT_ONCE = 4
 
 
 def is_large(constant: np.ndarray) -> bool:
-    """Whether no number of a constant of bf16 is too small for `CONSTANT_EXPONENT`, except zeros."""
+    """Whether all numbers of a constant of bf16, except zeros, have at least `CONSTANT_EXPONENT`."""
     magnitudes = constant.view(np.uint16) & np.uint16(0x7FFF)
     return not ((magnitudes != 0) & (magnitudes < CONSTANT_EXPONENT << 7)).any()
 
 
 def least_exponent(raw: Vectors, base: ll.Value, pitch: Number, rows: Number, steps: Number) -> ll.Value:
-    """Returns the exponent of the smallest number that is not zero in rows of whole vectors, `pitch` elements apart;
-    that of a subnormal number is far below all others."""
+    """Returns the stored exponent of the smallest number, except zeros, in rows of whole vectors, `pitch` elements
+    apart. It is far below all others for a subnormal number, and above them if all numbers are zero."""
     builder, everything = raw.builder, raw.like(raw.zero, -1)
     with raw.loop(0, rows, carried=[everything], nonempty=True) as loop:
         row = raw.at(base, loop.index * pitch)
@@ -49,8 +50,9 @@ def multiply(
     size: tuple[int, int, Number],
     adds: bool,
 ) -> None:
-    """Writes the products of rows of lhs and a panel of rhs with pairs of steps together, or adds them to the sums.
-    Each operand is an address and the elements from one row to the next; `size` is rows, vectors and steps."""
+    """Writes the products of rows of lhs and a panel of rhs, which has pairs of steps together, or adds them to the
+    sums if `adds`. Each operand is an address and the elements from one row (or step) to the next; `size` is the
+    numbers of rows, vectors and steps."""
     (left, left_pitch), (right, right_pitch), (total, pitch), (count, width, steps) = lhs, rhs, sums, size
     words = Vectors(e.builder, e.target, I32, e.lanes)
     with e.loop(0, count, step=ROWS_AT_ONCE, nonempty=True) as loop:

@@ -20,6 +20,7 @@ from tests.backends.cpu.contraction.cases import (
     Case,
     Order,
     assert_close,
+    buffer,
     convolution,
     matmul,
     normal,
@@ -237,6 +238,45 @@ def test_subnormal_factors(small: str, constants: set[str], terms: int) -> None:
     wanted = (lhs.astype(np.float64) @ rhs.astype(np.float64)).astype(np.float32)
     assert wanted.max() == 2.0**-10
     np.testing.assert_array_equal(matmul(lhs, rhs).run(constants), wanted)
+
+
+@multiplies_bf16
+@pytest.mark.parametrize("constants", [set(), {"rhs"}], ids=("input", "constant"))
+@pytest.mark.parametrize("later", [0.0, 2.0**-63])
+def test_small_sums_of_an_earlier_block(later: float, constants: set[str]) -> None:
+    """They are subnormal, or become so when the products of a later block are added, whose own factors are large."""
+    lhs, rhs = np.zeros((1, 40, 9024)), np.zeros((1, 9024, 40))
+    lhs[0, 2, 3], rhs[0, 3, 2] = 2.0**-70, 2.0**-70
+    lhs[0, 2, 4], rhs[0, 4, 2] = -later, later
+    lhs[0, 2, -1], rhs[0, -1, 2] = later, later
+    lhs, rhs = lhs.astype(BF16), rhs.astype(BF16)
+    case = matmul(lhs, rhs)
+    assert Lowering(case.kernel, host(), frozenset(constants)).tiling.reduction.blocks > 1
+    found = case.run(constants)
+    assert found[0, 2, 2] == 2.0**-140
+    assert np.count_nonzero(found) == 1
+
+
+@multiplies_bf16
+@pytest.mark.parametrize("constants", [set(), {"rhs"}], ids=("input", "constant"))
+@pytest.mark.parametrize("terms", [64, 70, 9024])
+@pytest.mark.parametrize("least", [1, 2.0**-140], ids=("tiles", "vectors"))
+def test_epilogues_of_bf16(least: float, terms: int, constants: set[str]) -> None:
+    """A bias, an activation and a conversion, of sums that f32 represents exactly."""
+    lhs, rhs = (whole(-8, 8, *shape, dtype=BF16) for shape in ((1, 40, terms), (1, terms, 50)))
+    lhs[0, 0], lhs[0, 0, 0] = 0, least
+    bias = whole(-100, 100, 50, dtype=np.float32)
+    added = buffer("bias", bias, (0,))
+
+    def epilogue(builder: KernelBuilder, total: Register, indices: tuple[Register | Index, ...]) -> Register:
+        positive = builder.apply("maximum", builder.add(total, builder.load(added, indices[2])), 0.0)
+        return builder.convert(builder.convert(positive, "bf16"), "f32")
+
+    sums = (lhs.astype(np.float64) @ rhs.astype(np.float64)).astype(np.float32)
+    wanted = np.maximum(sums + bias, 0).astype(BF16).astype(np.float32)
+    case = matmul(lhs, rhs, extra={added: bias}, epilogue=epilogue)
+    assert Lowering(case.kernel, host(), frozenset(constants)).tiling.matrix is not None
+    np.testing.assert_array_equal(case.run(constants), wanted)
 
 
 @multiplies_bf16
