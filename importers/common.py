@@ -70,6 +70,10 @@ class Rules:
         return len(self._rules)
 
 
+RAW_ERRORS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+"""What rules raise for graphs that surprise them: graphs come from files too, which no framework may have checked."""
+
+
 class GraphImporter(ABC, Generic[Node, Ctx]):
     """Converts the nodes of one graph, in order, at the cursor of `emit`, which belongs to the importer alone. `graph`
     names the graph in errors."""
@@ -117,8 +121,7 @@ class GraphImporter(ABC, Generic[Node, Ctx]):
                 except Error as error:
                     error.add(inside=self.describe(node), **place)
                     raise
-                # Graphs come from files too, and a graph that no framework has checked can surprise a rule.
-                except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
+                except RAW_ERRORS as error:
                     message = f"{self.name_of(node)}: {type(error).__name__}: {error}"
                     raise Error(message, inside=self.describe(node), **place) from error
 

@@ -22,27 +22,43 @@ from trivium.ir.core import Value
 def windows_of(
     ctx: Context,
     layout: Layout,
-    extents: Sequence[int],
+    shape: Sequence[int],
     sizes: Sequence[int],
     strides: Sequence[int],
     padding: str,
     explicit: Sequence[int] = (),
     dilations: Sequence[int] | None = None,
 ) -> Windows:
-    """Returns the windows of an op's attributes, which have one entry per dimension; `extents` and `sizes` are those of
-    space."""
+    """Returns the windows over an input of a shape, from an op's attributes, which have one entry per dimension;
+    `sizes` are those of space."""
+    require_rank(ctx, layout, "input", shape)
     for name, given in (("strides", strides), ("dilations", dilations or [1] * layout.rank)):
+        require_entries(ctx, name, given, layout.rank)
         if given[layout.batch] != 1 or given[layout.channels] != 1:
             ctx.unsupported(name, tuple(given), "1 for batch and channels")
     steps = layout.spatial(strides)
     spread = layout.spatial(dilations) if dilations else [1] * len(steps)
     if padding == "EXPLICIT":
+        require_entries(ctx, "explicit_paddings", explicit, 2 * layout.rank)
         pairs = tuple((int(explicit[2 * i]), int(explicit[2 * i + 1])) for i in layout.space)
     elif padding == "SAME":
-        pairs = same_padding(ctx, extents, reaches(sizes, spread), steps)
+        pairs = same_padding(ctx, layout.spatial(shape), reaches(sizes, spread), steps)
     else:
         pairs = ((0, 0),) * len(steps)
     return Windows(tuple(sizes), tuple(steps), tuple(spread), pairs)
+
+
+def require_rank(ctx: Context, layout: Layout, argument: str, shape: Sequence[int] | np.ndarray) -> None:
+    """Rejects an argument whose rank is not the layout's: TensorFlow does not check the ranks of all arguments, and
+    none of those whose shapes it does not know."""
+    if len(shape) != layout.rank:
+        ctx.unsupported(argument, f"rank {len(shape)}", f"rank {layout.rank}")
+
+
+def require_entries(ctx: Context, argument: str, given: Sequence[int], count: int) -> None:
+    """Rejects a list of another length than expected."""
+    if len(given) != count:
+        ctx.unsupported(argument, tuple(given), f"{count} entries")
 
 
 # Forward
@@ -126,7 +142,7 @@ def conv2d_input_gradient(
     """Conv2DBackpropInput(input_sizes, filter, out_backprop; strides, padding, explicit_paddings=[],
     data_format="NHWC", dilations=[1,1,1,1]) -> output"""
     layout = _layout(ctx, data_format)
-    shape = _full_sizes(layout, input_sizes, out_backprop, filter.type.shape[-2])
+    shape = _full_sizes(ctx, layout, input_sizes, out_backprop, filter)
     windows = _filter_windows(ctx, layout, shape, filter.type.shape, strides, padding, explicit_paddings, dilations)
     return _input_gradient(ctx, layout, shape, filter, out_backprop, windows)
 
@@ -146,7 +162,7 @@ def conv3d_input_gradient(
     """Conv3DBackpropInputV2(input_sizes, filter, out_backprop; strides, padding, data_format="NDHWC",
     dilations=[1,1,1,1,1]) -> output"""
     layout = _layout(ctx, data_format)
-    shape = _full_sizes(layout, input_sizes, out_backprop, filter.type.shape[-2])
+    shape = _full_sizes(ctx, layout, input_sizes, out_backprop, filter)
     windows = _filter_windows(ctx, layout, shape, filter.type.shape, strides, padding, (), dilations)
     return _input_gradient(ctx, layout, shape, filter, out_backprop, windows)
 
@@ -191,7 +207,7 @@ def conv2d_filter_gradient(
     windows = _filter_windows(
         ctx, layout, input.type.shape, filter_sizes, strides, padding, explicit_paddings, dilations
     )
-    groups = input.type.shape[layout.channels] // int(filter_sizes[-2])
+    groups = _groups(ctx, input.type.static_shape[layout.channels], int(filter_sizes[-2]))
     return _filter_gradient(ctx, layout, input, out_backprop, windows, groups)
 
 
@@ -211,7 +227,7 @@ def conv3d_filter_gradient(
     dilations=[1,1,1,1,1]) -> output"""
     layout = _layout(ctx, data_format)
     windows = _filter_windows(ctx, layout, input.type.shape, filter_sizes, strides, padding, (), dilations)
-    groups = input.type.shape[layout.channels] // int(filter_sizes[-2])
+    groups = _groups(ctx, input.type.static_shape[layout.channels], int(filter_sizes[-2]))
     return _filter_gradient(ctx, layout, input, out_backprop, windows, groups)
 
 
@@ -283,18 +299,21 @@ def _filter_windows(
     explicit: Sequence[int],
     dilations: Sequence[int],
 ) -> Windows:
+    require_rank(ctx, layout, "filter", filter_shape)
     sizes = [int(n) for n in filter_shape[: len(layout.space)]]
-    return windows_of(ctx, layout, layout.spatial(shape), sizes, strides, padding, explicit, dilations)
+    return windows_of(ctx, layout, shape, sizes, strides, padding, explicit, dilations)
 
 
-def _full_sizes(layout: Layout, sizes: np.ndarray, gradient: Value, channels: int) -> tuple[int, ...]:
+def _full_sizes(ctx: Context, layout: Layout, sizes: np.ndarray, gradient: Value, filter: Value) -> tuple[int, ...]:
     """Returns the input's shape, of which TensorFlow may pass only the spatial part."""
-    if len(sizes) == layout.rank:
+    if len(sizes) != len(layout.space):
         return tuple(int(n) for n in sizes)
+    require_rank(ctx, layout, "filter", filter.type.shape)
+    require_rank(ctx, layout, "out_backprop", gradient.type.shape)
     shape = [gradient.type.static_shape[layout.batch]] * layout.rank
     for i, n in zip(layout.space, sizes, strict=True):
         shape[i] = int(n)
-    shape[layout.channels] = channels
+    shape[layout.channels] = filter.type.static_shape[-2]
     return tuple(shape)
 
 
@@ -304,9 +323,16 @@ def _grouped_filter(ctx: Context, filter: Value) -> Value:
     return ctx.reshape(filter, (*space, 1, channels * multiplier))
 
 
+def _groups(ctx: Context, channels: int, of_filter: int) -> int:
+    """Returns how many groups of an input's channels there are, each with as many as the filter has."""
+    if not of_filter:
+        ctx.unsupported("filter", "no input channels", "at least one")
+    return channels // of_filter
+
+
 def _forward(ctx: Context, layout: Layout, x: Value, filter: Value, windows: Windows) -> Value:
     kernel = Layout.filter_last(len(layout.space))
-    groups = x.type.static_shape[layout.channels] // filter.type.static_shape[kernel.channels]
+    groups = _groups(ctx, x.type.static_shape[layout.channels], filter.type.static_shape[kernel.channels])
     return convolution(ctx, x, filter, windows, layout, kernel, groups)
 
 
@@ -314,9 +340,11 @@ def _input_gradient(
     ctx: Context, layout: Layout, shape: Sequence[int], filter: Value, gradient: Value, windows: Windows
 ) -> Value:
     kernel = Layout.filter_last(len(layout.space))
-    groups = shape[layout.channels] // filter.type.static_shape[kernel.channels]
+    groups = _groups(ctx, shape[layout.channels], filter.type.static_shape[kernel.channels])
+    require_rank(ctx, layout, "out_backprop", gradient.type.shape)
     return input_gradient(ctx, gradient, filter, windows, layout.spatial(shape), layout, kernel, groups)
 
 
 def _filter_gradient(ctx: Context, layout: Layout, x: Value, gradient: Value, windows: Windows, groups: int) -> Value:
+    require_rank(ctx, layout, "out_backprop", gradient.type.shape)
     return filter_gradient(ctx, x, gradient, windows, layout, Layout.filter_last(len(layout.space)), groups)

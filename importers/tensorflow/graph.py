@@ -18,13 +18,13 @@ from tensorflow.python.eager.polymorphic_function.atomic_function import AtomicF
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
 
-from trivium.importers.common import GraphImporter, place
+from trivium.importers.common import RAW_ERRORS, GraphImporter, place
 from trivium.importers.tensorflow.context import Context, Operand, Rule, rule
 from trivium.importers.tensorflow.counted import ELEMENTWISE, Counted, LaterError, followed, require_sized
 from trivium.importers.tensorflow.definitions import INPUTS, functions_of
 from trivium.importers.tensorflow.hiding import hide_constants
+from trivium.importers.tensorflow.inference import declared, has_unknown_rank, inferred
 from trivium.importers.tensorflow.schema import attribute_of, bind, schema_of
-from trivium.importers.tensorflow.types import ELEMENT_TYPES, element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.errors import Error, UnsupportedOpError
@@ -68,8 +68,8 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
 
     def convert(self, node: tf.Operation, rule: Rule) -> None:
         emit = self.emit
-        emit.op, emit.node, emit.results = node.type, node, tuple(map(_declared, node.outputs))
         operands = [self.values[tensor.name] for tensor in node.inputs]
+        emit.op, emit.node, emit.results = node.type, node, self._result_types(node, operands)
         try:
             if _can_be_computed(node) and all(isinstance(x, np.ndarray) and x.size <= MAX_KNOWN for x in operands):
                 results = self._fold(node, rule, operands)
@@ -80,8 +80,17 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
             if isinstance(error, LaterError):
                 error.tensors = frozenset(name for name, x in self.values.items() if isinstance(x, Counted))
             raise
+        except RAW_ERRORS:
+            self._infer(node, operands)  # raises a clear error if TensorFlow rejects the operands
+            raise
         emit.require_types(results)
         self.values.update((tensor.name, result) for tensor, result in zip(node.outputs, results, strict=True))
+
+    def _result_types(self, node: tf.Operation, operands: Sequence[Operand]) -> Sequence[TensorType | None]:
+        return self._infer(node, operands) if has_unknown_rank(node) else [*map(declared, node.outputs)]
+
+    def _infer(self, node: tf.Operation, operands: Sequence[Operand]) -> Sequence[TensorType | None]:
+        return [*map(declared, node.outputs)] if called_functions(node) else inferred(node, operands)
 
     def _enter(self, emit: Context, name: str, operands: Sequence[Operand]) -> list[Operand]:
         return convert_graph(emit, function_graph(self.functions, name), operands, name)
@@ -120,13 +129,6 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
         with np.errstate(all="ignore"):
             computed = iter(Interpreter().run(Region([block]), {}))
         return [np.asarray(next(computed)) if isinstance(result, Value) else result for result in results]
-
-
-def _declared(tensor: tf.Tensor) -> TensorType | None:
-    """Returns the type that TensorFlow inferred for a tensor, as far as it did."""
-    if tensor.shape.rank is None or tensor.dtype.base_dtype not in ELEMENT_TYPES:
-        return None
-    return TensorType(tuple(tensor.shape.as_list()), element_type_of(tensor.dtype))
 
 
 def _can_be_computed(node: tf.Operation) -> bool:

@@ -102,8 +102,7 @@ def extract_patches(
 ) -> Value:
     """ExtractImagePatches(images; ksizes, strides, rates, padding) -> patches"""
     layout = Layout.named("NHWC")
-    shape = images.type.shape
-    windows = windows_of(ctx, layout, shape[1:3], ksizes[1:3], strides, padding, (), rates)
+    windows = windows_of(ctx, layout, images.type.shape, ksizes[1:3], strides, padding, (), rates)
     low, high = ([0, windows.padding[0][side], windows.padding[1][side], 0] for side in range(2))
     padded = ctx.pad(images, low, high)
     reach = [(size - 1) * rate for size, rate in zip(windows.sizes, windows.dilations, strict=True)]

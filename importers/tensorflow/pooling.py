@@ -10,7 +10,7 @@ import numpy as np
 from trivium.importers.convolution import Layout, Windows
 from trivium.importers.emit import lowest
 from trivium.importers.tensorflow.context import Context, Known, rule
-from trivium.importers.tensorflow.convolution import windows_of
+from trivium.importers.tensorflow.convolution import require_entries, windows_of
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I1
@@ -246,10 +246,10 @@ def _windows(
     if data_format not in ("NHWC", "NCHW", "NDHWC", "NCDHW"):
         ctx.unsupported("data_format", data_format, "NHWC, NCHW, NDHWC or NCDHW")
     layout = Layout.named(data_format)
+    require_entries(ctx, "ksize", ksize, layout.rank)
     if ksize[layout.batch] != 1 or ksize[layout.channels] != 1:
         ctx.unsupported("ksize", tuple(ksize), "1 for batch and channels")
-    extents = layout.spatial(shape)
-    return layout, windows_of(ctx, layout, extents, layout.spatial(ksize), strides, padding, explicit)
+    return layout, windows_of(ctx, layout, shape, layout.spatial(ksize), strides, padding, explicit)
 
 
 def _pooled(ctx: Context, op: type, layout: Layout, x: Value, windows: Windows) -> Value:

@@ -47,3 +47,85 @@ def test_a_damaged_saved_model_is_refused(tmp_path: Path) -> None:
 def test_parameters_are_constants_or_arguments() -> None:
     with pytest.raises(trivium.Error, match="parameters has 'weights', expected 'constants' or 'arguments'"):
         trivium.from_tensorflow(tf.function(lambda x: x), tf.ones(3), parameters="weights")
+
+
+RAW = tf.raw_ops
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "message"),
+    [
+        (
+            lambda x, dy: RAW.DepthwiseConv2dNativeBackpropFilter(
+                input=x, filter_sizes=[2, 2, 3, 1], out_backprop=dy, strides=[1, 1, 1, 1], padding="VALID"
+            ),
+            [(2, 5, 5), (2, 4, 4)],
+            "argument input has rank 3, expected rank 4",
+        ),
+        (
+            lambda x, dy: RAW.DepthwiseConv2dNativeBackpropFilter(
+                input=x, filter_sizes=[2, 2, 3, 1], out_backprop=dy, strides=[1, 1, 1, 1], padding="VALID"
+            ),
+            [(2, 5, 5, 3), (2, 4, 4)],
+            "argument out_backprop has rank 3, expected rank 4",
+        ),
+        (
+            lambda x, dy: RAW.Conv2DBackpropFilter(
+                input=x, filter_sizes=[2, 2, 0, 1], out_backprop=dy, strides=[1, 1, 1, 1], padding="VALID"
+            ),
+            [(2, 5, 5, 3), (2, 4, 4, 1)],
+            "argument filter has no input channels, expected at least one",
+        ),
+    ],
+)
+def test_convolutions_of_wrong_shapes_that_tensorflow_traces(function: Any, shapes: list, message: str) -> None:
+    with pytest.raises(trivium.UnsupportedOpError, match=message):
+        trivium.from_tensorflow(tf.function(function), *[tf.TensorSpec(x) for x in shapes])
+
+
+def graph_without_shapes(function: Any, count: int) -> Any:
+    """Returns a graph whose inputs may have any shape, as a file can declare them."""
+    graph = tf.Graph()
+    with graph.as_default():
+        function(*[tf.compat.v1.placeholder(tf.float32) for _ in range(count)])
+    return graph.as_graph_def()
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "message"),
+    [
+        (lambda x: RAW.SpaceToDepth(input=x, block_size=2), [(4, 4)], "must be rank 4 but is rank 2"),
+        (lambda x: RAW.ResizeBilinear(images=x, size=[2, 2]), [()], "must be rank 4 but is rank 0"),
+        (lambda x: RAW.MatrixInverse(input=x), [(6,)], "must be at least rank 2 but is rank 1"),
+        (lambda x: RAW.Transpose(x=x, perm=[1, 0]), [()], "Dimension must be 0 but is 2"),
+        (lambda x, y: x + y, [(3,), (4,)], "Dimensions must be equal, but are 3 and 4"),
+        (lambda x: RAW.Cross(a=x, b=x), [(3, 4)], "Dimension must be 3 but is 4"),
+    ],
+)
+def test_shapes_that_tensorflow_rejects_once_they_are_known(function: Any, shapes: list, message: str) -> None:
+    arrays = [np.ones(shape, np.float32) for shape in shapes]
+    with pytest.raises(trivium.Error, match=f"TensorFlow rejects the operands of .*{message}"):
+        trivium.from_tensorflow(graph_without_shapes(function, len(shapes)), *arrays)
+
+
+def test_dimensions_that_only_the_examples_give() -> None:
+    function = tf.function(lambda x, y: x + y, input_signature=[tf.TensorSpec([None]), tf.TensorSpec([None])])
+    with pytest.raises(trivium.Error, match=r"TensorFlow rejects the operands of Add.*equal, but are 3 and 4"):
+        trivium.from_tensorflow(function.get_concrete_function(), np.ones(3, np.float32), np.ones(4, np.float32))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: RAW.Qr(input=x),
+        lambda x: RAW.Svd(input=x),
+        lambda x: RAW.TopKV2(input=x, k=2),
+    ],
+)
+def test_ops_of_several_results_on_inputs_without_a_shape(function: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    # The rules' own tests compare these results with TensorFlow's.
+    mine = trivium.evaluate(trivium.from_tensorflow(graph_without_shapes(function, 1), x), x)
+    expected = trivium.evaluate(trivium.from_tensorflow(tf.function(function), x), x)
+    for got, wanted in zip(mine, expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
