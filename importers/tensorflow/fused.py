@@ -49,17 +49,16 @@ def fused_depthwise(
     *,
     strides: tuple[int, ...],
     padding: str,
-    explicit_paddings: tuple[int, ...],
     data_format: str,
     dilations: tuple[int, ...],
     fused_ops: tuple[str, ...],
     epsilon: float,
     leakyrelu_alpha: float,
 ) -> Value:
-    """_FusedDepthwiseConv2dNative(input, filter, num_args * args; strides, padding, explicit_paddings=[],
+    """_FusedDepthwiseConv2dNative(input, filter, num_args * args; strides, padding,
     data_format="NHWC", dilations=[1,1,1,1], fused_ops=[], epsilon=1e-4, leakyrelu_alpha=0.2) -> output"""
     x = depthwise(
-        ctx, input, filter, strides=strides, padding=padding, explicit_paddings=explicit_paddings,
+        ctx, input, filter, strides=strides, padding=padding, explicit_paddings=(),
         data_format=data_format, dilations=dilations,
     )  # fmt: skip
     return _followed(ctx, x, args, fused_ops, data_format, epsilon, leakyrelu_alpha)

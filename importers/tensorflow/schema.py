@@ -94,7 +94,9 @@ def bind(
         if parameter.kind is parameter.VAR_POSITIONAL:
             positional += [_read(ctx, x, parameter) for group in groups for x in _listed(group)]
         elif parameter.kind is parameter.KEYWORD_ONLY:
-            named[parameter.name] = attribute_of(node, parameter.name)
+            # A rule of several ops has a default for an attribute that only some of them declare.
+            if parameter.default is parameter.empty or parameter.name in schema.attributes:
+                named[parameter.name] = attribute_of(node, parameter.name)
         elif parameter.default is parameter.empty:
             positional.append(_read(ctx, next(groups), parameter))
     _require_defaults(ctx, node, schema, named)

@@ -250,6 +250,7 @@ CONVOLUTIONS = [
     filter_gradient(f"{DEPTHWISE}BackpropFilter", IMAGE, (3, 2, 4, 2), normal(2, 3, 4, 8), **SAME),
     case("BiasAdd", lambda x, b: raw.BiasAdd(value=x, bias=b), IMAGE, ROW),
     case("BiasAdd", lambda x, b: raw.BiasAdd(value=x, bias=b, data_format="NCHW"), PLANES, ROW),
+    case("BiasAddV1", lambda x, b: raw.BiasAddV1(value=x, bias=b), IMAGE, ROW),
 ]
 POOL: dict[str, Any] = {"ksize": [1, 3, 2, 1], "strides": [1, 2, 1, 1], "padding": "SAME"}
 TIGHT: dict[str, Any] = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}

@@ -34,6 +34,17 @@ def fused_conv(x: Any, w: Any, *args: Any, names: list[str], **attributes: Any) 
     return called("_FusedConv2D", input=x, filter=w, args=list(args), **known, **attributes)
 
 
+def fused_depthwise(x: Any, w: Any, b: Any) -> Any:
+    return called(
+        "_FusedDepthwiseConv2dNative", input=x, filter=w, args=[b], strides=[1, 1, 1, 1], padding="SAME",
+        fused_ops=["BiasAdd", "Relu"],
+    )  # fmt: skip
+
+
+def separate_depthwise(x: Any, w: Any, b: Any) -> Any:
+    return tf.nn.relu(tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME") + b)
+
+
 def fused_matmul(a: Any, b: Any, bias: Any, names: list[str]) -> Any:
     return called("_FusedMatMul", a=a, b=b, args=[bias], fused_ops=names, transpose_b=True)
 
@@ -87,6 +98,7 @@ def best_boxes(order: Any, most: int = 8, least: float = 0.2) -> Any:
 
 FUSED_CASES = [
     case("_FusedConv2D", lambda x, w, b: fused_conv(x, w, b, names=["BiasAdd"]), IMAGE, KERNEL, f(4)),
+    case("_FusedDepthwiseConv2dNative", fused_depthwise, IMAGE, f(3, 3, 3, 2), f(6), composed=separate_depthwise),
     case("_FusedConv2D", lambda x, w, b: fused_conv(x, w, b, names=["BiasAdd", "Relu6"]), IMAGE, KERNEL, f(4)),
     case(
         "_FusedConv2D",
