@@ -61,9 +61,11 @@ def _products(rows: int, outputs: int, inputs: int) -> int:
 
 ROWS = (
     bf16("linear 128x3072x768", lambda: NN.Linear(768, 3072), (128, 768), _products(128, 3072, 768)),
+    bf16("linear 512x512x512", lambda: NN.Linear(512, 512), (512, 512), _products(512, 512, 512)),
     bf16("linear 1x3072x768", lambda: NN.Linear(768, 3072), (1, 768), _products(1, 3072, 768)),
     bf16("3x3/1 64 to 64 at 56", lambda: NN.Conv2d(64, 64, 3, 1, 1), (1, 64, 56, 56), _products(56 * 56, 64, 64 * 9)),
     quantized("product 128x3072x768", "QLinearMatMul", (128, 768), (768, 3072), _products(128, 3072, 768)),
+    quantized("product 512x512x512", "QLinearMatMul", (512, 512), (512, 512), _products(512, 512, 512)),
     quantized("3x3/1 64 to 64 at 56", "QLinearConv", (1, 64, 56, 56), (64, 64, 3, 3), _products(56 * 56, 64, 64 * 9),
               pads=[1, 1, 1, 1]),
 )  # fmt: skip

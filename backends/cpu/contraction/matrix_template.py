@@ -40,11 +40,12 @@ class MatrixTemplate(Template):
         self.matrix, self.raw, self.inline = tiling.matrix, raw, False
         self.lhs_exponent: ll.Value | None = None
         self.rhs_exponent: ll.Value | int = underflow.CONSTANT_EXPONENT
-        size, steps = ROW_BYTES // raw.lanes, matrix_packing.whole(raw, (0, self.reduction.most_steps))
+        steps = matrix_packing.whole(raw, (0, self.reduction.most_steps))
         assert isinstance(steps, int)
 
         def room(count: int) -> ll.Value:
-            return workspace.room(self.e.builder, count * size)
+            """Allocates memory for `count` elements of an operand."""
+            return workspace.room(self.e.builder, count * self._size)
 
         rows, width = tiling.chunks.size * tiling.tiles.size, tiling.panels.size * tiling.lanes
         self.lhs_pitch = steps + raw.lanes
@@ -59,6 +60,7 @@ class MatrixTemplate(Template):
             self.was_slow = stack_slot(self.e.builder, I1)
 
     def unit(self, number: Number) -> None:
+        """Emits the whole of one unit."""
         if self._is_float and self.in_blocks:
             self.e.builder.store(I1(0), self.was_slow)
         super().unit(number)

@@ -80,14 +80,8 @@ def choose(problem: Problem, target: Target, constant_rhs: bool, knobs: Knobs, r
     reduction = _blocks(total, int(knobs.panel_share * cache) // row_bytes, depth)
     most_rows = int(LHS_SHARE * cache) // (size * reduction.most_steps) if pack_lhs else rows
     sums = int(SUMS_SHARE * cache) // (panels.size * lanes * storage_bytes(matrix.accumulate))
-    chunks, groups = units_of(
-        reduction,
-        panels,
-        tiles,
-        sums,
-        max(1, most_rows),
-        PANELS_TOGETHER if pack_lhs or matrix.operands == "bf16" else 1,
-    )
+    most_panels = PANELS_TOGETHER if pack_lhs or matrix.operands == "bf16" else 1
+    chunks, groups = units_of(reduction, panels, tiles, sums, max(1, most_rows), most_panels)
     if target.threads > 1:
         pieces = int(target.product_cost(problem.flops, 4) / SPEED / target.piece_cost)
         rows_first = constant and (pack_lhs or columns * total < moved(problem))
