@@ -8,11 +8,11 @@ import pytest
 from tests.compiler.lowering.running import expect_same, program_of, some
 from tests.compiler.targets import TARGET
 from trivium.compiler.lower import lower
-from trivium.compiler.program import Copy, Output, Program, walk
+from trivium.compiler.program import Copy, Program, walk
 from trivium.ir import ops
 from trivium.ir.builder import region
 from trivium.ir.errors import CompileError
-from trivium.ir.types import I1, I8, I32, tensor
+from trivium.ir.types import I1, I32, tensor
 
 
 def copies(program: Program) -> int:
@@ -108,62 +108,6 @@ def test_dead_bytes_are_used_again():
 
     program = expect_same(program_of([tensor(16, 16)], main), [some(16, 16) / 4])
     assert program.arena_size <= 2 * 16 * 16 * 4
-
-
-def chain_of_products(count: int):
-    def main(b, x):
-        first = last = b.add(ops.DotGeneral(x, x, ops.DotDimensionNumbers((), (), (1,), (0,))))
-        for _ in range(count):
-            last = b.add(ops.DotGeneral(last, first, ops.DotDimensionNumbers((), (), (1,), (0,))))
-        return [b.add(ops.Tanh(x)), last]
-
-    return main
-
-
-def test_values_are_in_results_that_are_not_computed_yet():
-    """A chain of products needs three buffers at a time. The last one writes a result, which can hold every other value
-    before; the other result is computed first."""
-    program = expect_same(program_of([tensor(160, 160)], chain_of_products(4)), [some(160, 160) / 30])
-    shared = {v.name for v in program.values() if isinstance(v.storage, Output)} - {v.name for v in program.outputs}
-    assert shared
-    assert program.arena_size == 2 * 160 * 160 * 4
-
-
-def test_small_results_are_not_shared():
-    program = expect_same(program_of([tensor(16, 16)], chain_of_products(4)), [some(16, 16) / 4])
-    assert program.arena_size == 3 * 16 * 16 * 4
-
-
-def test_several_values_share_a_result():
-    """Two values beside each other in a larger one."""
-
-    def main(b, x):
-        one, other = (
-            b.add(ops.DotGeneral(x, y, ops.DotDimensionNumbers((), (), (1,), (0,)))) for y in (x, halved(b, x))
-        )
-        product = b.add(ops.DotGeneral(one, other, ops.DotDimensionNumbers((), (), (1,), (0,))))
-        return b.add(ops.Concatenate([product] * 3, dimension=0))
-
-    def halved(b, x):
-        return b.add(ops.Multiply(x, b.add(ops.Constant(np.full((160, 160), 0.5, np.float32)))))
-
-    program = expect_same(program_of([tensor(160, 160)], main), [some(160, 160) / 30])
-    offsets = [v.storage.offset for v in program.values() if isinstance(v.storage, Output)]
-    assert sorted(set(offsets)) == [0, 160 * 160 * 4, 2 * 160 * 160 * 4][: len(set(offsets))]
-    assert len(set(offsets)) > 1
-
-
-def test_values_are_in_results_of_elements_as_large_as_theirs():
-    """The caller may align a result of bytes to a byte."""
-
-    def main(b, x):
-        product = x
-        for _ in range(4):
-            product = b.add(ops.DotGeneral(product, x, ops.DotDimensionNumbers((), (), (1,), (0,))))
-        return b.add(ops.Convert(product, result=tensor(320, 320, of=I8)))
-
-    program = expect_same(program_of([tensor(320, 320)], main), [some(320, 320) / 100])
-    assert not {v for v in program.values() if isinstance(v.storage, Output)} - set(program.outputs)
 
 
 def test_dynamic_shapes_are_named():
