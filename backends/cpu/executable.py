@@ -128,9 +128,8 @@ class _Frame:
         alignment = artifact.arena_alignment
         self.table = (ctypes.c_void_p * pointers)()
         self.pointers = ctypes.addressof(self.table)
-        self._memory = np.empty(artifact.arena_size + alignment, np.uint8)
-        start = self._memory.ctypes.data
-        self._fields = _table([entry, self.pointers, start + (-start) % alignment, context])
+        self._memory = _room(artifact.arena_size, alignment)
+        self._fields = _table([entry, self.pointers, self._memory.ctypes.data, context])
         self.address = ctypes.addressof(self._fields)
 
 
@@ -138,9 +137,14 @@ def _empty(slot: Slot, alignment: int) -> np.ndarray:
     """Returns an array for a result. A large one is as aligned as the arena: its memory is used like the arena's."""
     if slot.nbytes < LARGE:
         return np.empty(slot.shape, slot.dtype)
-    memory = np.empty(slot.nbytes + alignment, np.uint8)
+    return _room(slot.nbytes, alignment).view(slot.dtype).reshape(slot.shape)
+
+
+def _room(nbytes: int, alignment: int) -> np.ndarray:
+    """Returns bytes that begin at a multiple of `alignment`."""
+    memory = np.empty(nbytes + alignment, np.uint8)
     begin = -memory.__array_interface__["data"][0] % alignment
-    return memory[begin : begin + slot.nbytes].view(slot.dtype).reshape(slot.shape)
+    return memory[begin : begin + nbytes]
 
 
 def _table(addresses: Sequence[int | None]) -> ctypes.Array:

@@ -14,7 +14,7 @@ from trivium.backends.cpu.contraction.packing import Source
 from trivium.backends.cpu.contraction.template import Block, Panel, Template, Tile, Unit
 from trivium.backends.cpu.contraction.tiling import Rhs
 from trivium.backends.llvm.code import I1, I8, I64, stack_slot
-from trivium.backends.llvm.numbers import Number, i64
+from trivium.backends.llvm.numbers import Number
 from trivium.backends.llvm.workspace import Workspace
 
 ROW_BYTES = 64
@@ -94,17 +94,13 @@ class MatrixTemplate(Template):
             yield Tile(count, self._start(self.tiling.tiles, tile), tile)
 
     def _tile(self, unit: Unit, block: Block, panel: Panel, tile: Tile) -> None:
-        e = self.e
         if not self.in_blocks:
             self._multiply(unit, block, panel, tile, self.sums)
             self._sink_memory(unit, panel, tile, self.sums)
             return
-        row, column = tile.row - unit.rows[0], panel.column - unit.first_column
-        room = e.at(self.sums, row * self.pitch + column)
+        room = self._room_of_sums(unit, panel, tile)
         self._multiply(unit, block, panel, tile, room)
-        last = e.builder.icmp_signed("==", i64(block.number), i64(self.reduction.blocks - 1))
-        with e.builder.if_then(last):
-            self._sink_memory(unit, panel, tile, room)
+        self._sink_last(unit, block, panel, tile, room)
 
     # Tile registers: accumulators, row by row, from 0 on; then those of lhs; then those of rhs
 

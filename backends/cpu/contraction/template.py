@@ -262,8 +262,7 @@ class Template:
             sums = self._accumulate(unit, block, panel, tile, microkernel.zeros(e, tile.count, panel.width))
             self._finish(unit, panel, tile, self._as_sums(sums))
             return
-        row, column = tile.row - unit.rows[0], panel.column - unit.first_column
-        room = e.at(self.sums, row * self.pitch + column)
+        room = self._room_of_sums(unit, panel, tile)
         before = microkernel.load_tile(self.of_sums, room, self.pitch, tile.count, panel.width)
         if self.of_sums is e:
             sums = self._accumulate(unit, block, panel, tile, before)
@@ -272,9 +271,19 @@ class Template:
             pairs = (zip(*lines, strict=True) for lines in zip(before, self._as_sums(sums), strict=True))
             sums = [[e.builder.add(one, other) for one, other in line] for line in pairs]
         microkernel.store_tile(self.of_sums, sums, room, self.pitch)
-        last = e.builder.icmp_signed("==", i64(block.number), i64(self.reduction.blocks - 1))
-        with e.builder.if_then(last):
-            self._sink_memory(unit, panel, tile, room)
+        self._sink_last(unit, block, panel, tile, room)
+
+    def _room_of_sums(self, unit: Unit, panel: Panel, tile: Tile) -> ll.Value:
+        """Returns the address of the sums of a tile, which are kept from one block to the next."""
+        row, column = tile.row - unit.rows[0], panel.column - unit.first_column
+        return self.e.at(self.sums, row * self.pitch + column)
+
+    def _sink_last(self, unit: Unit, block: Block, panel: Panel, tile: Tile, sums: ll.Value) -> None:
+        """Passes the sums to the sink after the last block."""
+        builder = self.e.builder
+        last = builder.icmp_signed("==", i64(block.number), i64(self.reduction.blocks - 1))
+        with builder.if_then(last):
+            self._sink_memory(unit, panel, tile, sums)
 
     def _as_sums(self, tile: microkernel.Tile) -> microkernel.Tile:
         """Returns the sums of a block, which are exact if they are integers, in the type of the whole sum."""
