@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from benchmarks.row import Row
-from benchmarks.rows.with_torch import Example, deployed, frozen, live
+from benchmarks.row import OURS, Call, Row
+from benchmarks.rows.with_torch import Example, begin, deployed, frozen, live
 
 NN = torch.nn
 
@@ -85,6 +86,36 @@ def decoder() -> Example:
     return Decoder(), (torch.randint(0, 50_000, (1, 1)),)
 
 
+def growing_cache(threads: int) -> dict[str, Call]:
+    """One step of GPT-2 after the other: the size of its cache is another one in each, until it has 640 tokens. So
+    results are compared here, and not later by calls that contenders do not have in equal numbers."""
+    from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel
+
+    model, (token,) = begin(lambda: (GPT2LMHeadModel(GPT2Config()), (torch.randint(0, 50_000, (1, 1)),)), threads)
+    prompt = torch.randint(0, 50_000, (1, 128))
+
+    def call(step: Callable[..., Any]) -> Callable[[], Any]:
+        cache = DynamicCache()
+
+        @torch.no_grad()
+        def run() -> object:
+            nonlocal cache
+            if not 0 < cache.get_seq_length() < 640:
+                cache = DynamicCache()
+                model(prompt, past_key_values=cache)
+            return step(token, past_key_values=cache, return_dict=False)[0]
+
+        return run
+
+    steps = {OURS: torch.compile(model, backend="trivium"), "eager": model, "inductor": torch.compile(model)}
+    calls = {name: call(step) for name, step in steps.items()}
+    for _ in range(5):  # The sizes become dynamic, and are compiled for two caches; the last step is in PyTorch.
+        ours, *others = (run() for run in calls.values())
+        for other in others:
+            torch.testing.assert_close(ours, other, rtol=1e-3, atol=1e-3)
+    return calls
+
+
 class LSTM(NN.Module):
     """Two layers; the result is the whole sequence."""
 
@@ -112,5 +143,6 @@ DEPLOYED = "ResNet-50 b1", "MobileNetV2 b1"
 ROWS: tuple[Row, ...] = (
     *(kind(name, example, flops=flops) for name, (example, flops) in MODELS.items() for kind in (live, frozen)),
     live("GPT-2 step, static cache of 256", decoder, flops=0.25e9),
+    Row("GPT-2 steps, growing cache", growing_cache, tolerance=None),
     *(deployed(name, MODELS[name][0], flops=MODELS[name][1]) for name in DEPLOYED),
 )

@@ -186,7 +186,7 @@ def test_dropout_has_one_mask_in_both_directions(counts: Counts) -> None:
 
 def test_changing_sizes_are_compiled_once_each_and_reported(counts: Counts, caplog: pytest.LogCaptureFixture) -> None:
     linear = nn.Linear(3, 2)
-    fast = compiled(linear, dynamic=True)
+    fast = compiled(linear, dynamic=True, options={"tiered": False})
     with torch.no_grad(), caplog.at_level(logging.INFO, logger="trivium.torch"):
         for size in (4, 5, 4, 5, 6):
             x = torch.randn(size, 3)
@@ -342,7 +342,8 @@ def test_an_unknown_mode_is_refused() -> None:
 def test_the_last_programs_are_kept(caplog: pytest.LogCaptureFixture) -> None:
     torch._dynamo.reset()
     caplog.set_level(logging.INFO, "trivium.torch")
-    fast = torch.compile(lambda x: x.sum() * 2, backend="trivium", dynamic=True, options={"programs": 2})
+    options = {"programs": 2, "tiered": False}
+    fast = torch.compile(lambda x: x.sum() * 2, backend="trivium", dynamic=True, options=options)
     for size in (3, 4, 3, 5, 3, 4, 6):
         assert fast(torch.ones(size)) == 2 * size
     messages = [record.getMessage() for record in caplog.records]

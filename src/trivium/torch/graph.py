@@ -24,19 +24,24 @@ from trivium.ir.location import file_locations
 from trivium.torch.cuda import CPU, CudaVariant, device_of, options_for
 from trivium.torch.metadata import frozen_inputs, kept_inputs, visible_outputs
 from trivium.torch.parameters import Parameters, freezable
+from trivium.torch.tiers import COMPILED_AT_ONCE, FirstTier, InPyTorch, has_first_tier, run_in_pytorch
 from trivium.torch.variant import Output, Variant, layout_of
 
 Input = torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool | Number
 """An input of a graph of AOTAutograd: sizes are inputs too."""
 
-FREEZE, FALLBACK, CHECKS, PROGRAMS = "freeze", "fallback", "checks", "programs"
-OWN = (FREEZE, FALLBACK, CHECKS, PROGRAMS)
+FREEZE, FALLBACK, CHECKS, PROGRAMS, TIERED = "freeze", "fallback", "checks", "programs", "tiered"
+OWN = (FREEZE, FALLBACK, CHECKS, PROGRAMS, TIERED)
 """The options of this backend, which are not those of `trivium.compile`."""
 
 MOST_FREEZES = 8
 """How often a graph is compiled for parameters that changed before its parameters become arguments again."""
 
 PADDED = "Each combination of sizes is compiled once. To compile less often, pad inputs to a few sizes."
+WAITING = (
+    "%s is compiled for %d combinations of sizes. A further one runs in PyTorch until that has taken about as long as "
+    "compiling it would; with the option tiered=False, it is compiled at once."
+)
 THAWED = "To avoid this, leave the option freeze out: then parameters are arguments, and may change."
 
 logger = logging.getLogger("trivium.torch")
@@ -77,6 +82,8 @@ class CompiledGraph:
             raise Error(f"the option {PROGRAMS} has {most!r}, expected a positive number")
         self.variants: Recent[tuple, Variant | SplitVariant] = Recent(most)
         self.is_static = not any(_is_symbolic(given) for given in example_inputs)
+        tiered = not self.is_static and options.get(TIERED, True) and has_first_tier(graph, kind)
+        self.first_tier = FirstTier(graph) if tiered else None
         self.only: Variant | SplitVariant | None = None
         if self.is_static and not self.frozen:
             self.only = self._compiled(example_inputs, "the shapes of its inputs, which are fixed")
@@ -91,13 +98,15 @@ class CompiledGraph:
         """Runs the graph on inputs that are given one by one."""
         return self(list(inputs))
 
-    def _variant(self, inputs: list[Input]) -> Variant | SplitVariant:
+    def _variant(self, inputs: list[Input]) -> Variant | SplitVariant | InPyTorch:
         """Returns the program for the sizes of these inputs, and for frozen ones as they are now."""
         sizes = () if self.is_static else _sizes(inputs)
         found = self.variants.get(sizes)
         changed = None if found is None else found.parameters.changed(inputs)
         if found is not None and changed is None:
             return found
+        if found is None and (waiting := self._waiting(sizes)):
+            return waiting
         if changed is None:
             self._log(sizes)
             given = f"inputs of {_shown(sizes)}"
@@ -107,6 +116,16 @@ class CompiledGraph:
         if self.variants.put(sizes, found):
             logger.warning(FULL, self.title, self.variants.most)
         return found
+
+    def _waiting(self, sizes: tuple) -> InPyTorch | None:
+        """Returns the graph as PyTorch runs it, if it is not compiled for these sizes yet."""
+        if self.first_tier is None or len(self.variants) < COMPILED_AT_ONCE:
+            return None
+        if not self.first_tier.waiting:
+            journal.left(self.title, WAITING % (self.title, COMPILED_AT_ONCE))
+        last = self.variants.last
+        costs = last.loaded.cost_analysis() if isinstance(last, Variant) and last.results is not None else {}
+        return self.first_tier.get(sizes, costs.get("flops", 0), costs.get("bytes accessed", 0))
 
     def _log_change(self, name: str) -> str:
         """Logs, and returns, why a graph is compiled again for the same sizes."""
@@ -210,11 +229,7 @@ class SplitVariant:
         self.parts, self.parameters = parts, parameters
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
-        given = list(inputs)
-        inputs.clear()
-        # The graph has the conversions of autocast.
-        with torch.no_grad(), torch._C._DisableAutocast():
-            return list(self.parts(*given))
+        return run_in_pytorch(self.parts, inputs)
 
 
 def _refuse_tangents(inputs: Sequence[Input]) -> None:

@@ -1,0 +1,92 @@
+"""The first tier of graphs with symbolic sizes: sizes that may never occur again, such as those of a cache that grows
+with every token, run in PyTorch, op by op, until that has taken about as long as compiling them would."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any
+
+import torch
+from torch import fx
+
+from trivium.backends.recent import Recent
+
+ATEN = torch.ops.aten
+VIEWS = ATEN.view.default, ATEN._unsafe_view.default
+ADDRESSED = ATEN.as_strided, ATEN.as_strided_copy, ATEN.as_strided_scatter
+
+COMPILED_AT_ONCE = 2
+"""For how many combinations of sizes a graph is compiled when they first occur: those of all batches, and of the last
+one."""
+
+MOST_WAITING = 4096
+"""How many combinations of sizes a graph remembers without having been compiled for them."""
+
+
+class InPyTorch:
+    """A graph that runs in PyTorch, and how often it has run."""
+
+    def __init__(self, graph: fx.GraphModule):
+        self.graph = graph
+        self.runs = 0
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        self.runs += 1
+        return run_in_pytorch(self.graph, inputs)
+
+
+def run_in_pytorch(graph: fx.GraphModule, inputs: list[Any]) -> list[Any]:
+    """Runs a graph of AOTAutograd op by op, on a list of inputs, which it empties."""
+    given = list(inputs)
+    inputs.clear()
+    # The graph has the conversions of autocast.
+    with torch.no_grad(), torch._C._DisableAutocast():
+        return list(graph(*given))
+
+
+class FirstTier:
+    """The sizes for which a graph has not been compiled yet, though they have occurred."""
+
+    def __init__(self, graph: fx.GraphModule):
+        self.traced = graph
+        self.ops = sum(node.op == "call_function" for node in graph.graph.nodes)
+        self.waiting: Recent[tuple, InPyTorch] = Recent(MOST_WAITING)
+
+    @functools.cached_property
+    def graph(self) -> fx.GraphModule:
+        return _of_any_layout(self.traced)
+
+    def get(self, sizes: tuple, flops: float, accessed: float) -> InPyTorch | None:
+        """Returns the graph for these sizes, if it has run for less time than compiling takes. A program for other
+        sizes has `flops`, and accesses so many bytes."""
+        found = self.waiting.get(sizes)
+        if found is None:
+            found = InPyTorch(self.graph)
+            self.waiting.put(sizes, found)
+        return found if found.runs < most_runs(self.ops, flops, accessed) else None
+
+
+def most_runs(ops: int, flops: float, accessed: float) -> float:
+    """Returns how many runs in PyTorch take as long as compiling. This is an estimate, and not measured, so that it is
+    the same in every process: a program that begins with the same seed ends with the same bits."""
+    compiling = 0.2 + 5e-3 * ops
+    running = 1e-5 * ops + flops / 60e9 + accessed / 10e9
+    return compiling / running
+
+
+def has_first_tier(graph: fx.GraphModule, kind: str) -> bool:
+    """Whether a graph may run both ways by turns. Values that a compiled forward graph saves are in row-major order,
+    whatever order its backward graph was traced with: ops that take elements by their addresses would take others."""
+    packets = (getattr(node.target, "overloadpacket", None) for node in graph.graph.nodes)
+    return kind != "backward" or not any(packet in ADDRESSED for packet in packets)
+
+
+def _of_any_layout(graph: fx.GraphModule) -> fx.GraphModule:
+    """Returns a graph whose inputs may have other layouts than when it was traced, which had allowed a view."""
+    changed = fx.GraphModule(graph, copy.deepcopy(graph.graph))
+    for node in changed.graph.nodes:
+        if node.target in VIEWS:
+            node.target = ATEN.reshape.default
+    changed.recompile()
+    return changed
