@@ -85,6 +85,29 @@ class Context(context.Context[str, Operand]):
             return self.compare("NE", x, self.scalar(0, x.type.element_type))
         return super().convert(x, element_type)
 
+    def axis(self, given: Known | int, rank: int, argument: str = "axis") -> int:
+        """Returns a dimension of that many, counted from the front."""
+        if np.size(given) != 1:
+            self.unsupported(argument, np.ravel(given).tolist(), "one dimension")
+        number = int(np.ravel(given)[0])
+        if not -rank <= number < rank:
+            self.unsupported(argument, number, f"a number from {-rank} to {rank - 1}" if rank else "no dimension")
+        return number % rank
+
+    def axes(self, given: Known, rank: int, argument: str = "axis") -> tuple[int, ...]:
+        """Returns different dimensions, counted from the front and sorted."""
+        found = {self.axis(number, rank, argument) for number in np.ravel(given)}
+        if len(found) < given.size:
+            self.unsupported(argument, given.tolist(), "different dimensions")
+        return tuple(sorted(found))
+
+    def extents(self, given: Known, argument: str = "shape") -> tuple[int, ...]:
+        """Returns the shape that an operand holds."""
+        shape = tuple(map(int, np.ravel(given)))
+        if given.ndim > 1 or min(shape, default=0) < 0:
+            self.unsupported(argument, given.tolist(), "a vector of extents, none of them negative")
+        return shape
+
     def constant_like(self, x: Value, number: float) -> Value:
         """Returns a number as a 0-d constant of the element type of `x`."""
         return self.scalar(number, x.type.element_type)
@@ -93,13 +116,3 @@ class Context(context.Context[str, Operand]):
 def shape_of(operand: Tensor) -> tuple[int, ...]:
     """Returns the shape of a value, or of a known array."""
     return operand.shape if isinstance(operand, np.ndarray) else operand.type.static_shape
-
-
-def axes(given: np.ndarray, rank: int) -> tuple[int, ...]:
-    """Returns dimensions counted from the front, each once, sorted."""
-    return tuple(sorted({int(axis) % rank for axis in np.ravel(given)})) if rank else ()
-
-
-def axis(given: np.ndarray | int, rank: int) -> int:
-    """Returns one dimension counted from the front."""
-    return int(given) % max(rank, 1)

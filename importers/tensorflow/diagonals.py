@@ -4,6 +4,7 @@ each row, from the highest down, aligned to the left or to the right."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,8 +59,21 @@ class Band:
         return found
 
 
-def _limits(k: np.ndarray) -> tuple[int, int]:
-    return int(np.min(k)), int(np.max(k))
+def _limits(ctx: Context, k: np.ndarray) -> tuple[int, int]:
+    """Returns the lowest and the highest diagonal that `k` selects."""
+    given = [int(d) for d in np.ravel(k)]
+    if not 1 <= len(given) <= 2 or given != sorted(given):
+        ctx.unsupported("k", given, "one or two ascending numbers")
+    return given[0], given[-1]
+
+
+def _band_within(ctx: Context, shape: Sequence[int], k: np.ndarray, align: str) -> Band:
+    """Returns the band of a matrix that has these diagonals."""
+    rows, columns = shape
+    low, high = _limits(ctx, k)
+    if any(d and not -rows < d < columns for d in (low, high)):
+        ctx.unsupported("k", [low, high], f"numbers from {min(0, 1 - rows)} to {max(0, columns - 1)}")
+    return Band(rows, columns, low, high, align)
 
 
 def _picked(ctx: Context, x: Value, places: np.ndarray, count: int, other: Value) -> Value:
@@ -95,12 +109,11 @@ def matrix_diag_part_v3(ctx: Context, input: Value, k: Known, padding_value: Val
 
 def _part(ctx: Context, x: Value, k: np.ndarray, padding: Value, align: str) -> Value:
     *batch, rows, columns = x.type.static_shape
-    low, high = _limits(k)
-    if low == high == 0 and rows == columns:
+    band = _band_within(ctx, (rows, columns), k, align)
+    if band.low == band.high == 0 and rows == columns:
         return diagonal_of(ctx, x)
-    band = Band(rows, columns, low, high, align)
     found = _picked(ctx, x, band.from_matrix(), 2, padding)
-    return found if low < high else ctx.reshape(found, (*batch, band.length))
+    return found if band.low < band.high else ctx.reshape(found, (*batch, band.length))
 
 
 # Matrices of diagonals
@@ -118,7 +131,7 @@ def matrix_diag_v2(
     ctx: Context, diagonal: Value, k: Known, num_rows: Known, num_cols: Known, padding_value: Value
 ) -> Value:
     """MatrixDiagV2(diagonal, k, num_rows, num_cols, padding_value) -> output"""
-    return _matrix(ctx, diagonal, _band(diagonal, k, num_rows, num_cols, LEFT), padding_value)
+    return _matrix(ctx, diagonal, _band(ctx, diagonal, k, num_rows, num_cols, LEFT), padding_value)
 
 
 @rule("MatrixDiagV3")
@@ -126,12 +139,12 @@ def matrix_diag_v3(
     ctx: Context, diagonal: Value, k: Known, num_rows: Known, num_cols: Known, padding_value: Value, *, align: str
 ) -> Value:
     """MatrixDiagV3(diagonal, k, num_rows, num_cols, padding_value; align="RIGHT_LEFT") -> output"""
-    return _matrix(ctx, diagonal, _band(diagonal, k, num_rows, num_cols, align), padding_value)
+    return _matrix(ctx, diagonal, _band(ctx, diagonal, k, num_rows, num_cols, align), padding_value)
 
 
-def _band(diagonal: Value, k: np.ndarray, num_rows: np.ndarray, num_cols: np.ndarray, align: str) -> Band:
+def _band(ctx: Context, diagonal: Value, k: np.ndarray, num_rows: np.ndarray, num_cols: np.ndarray, align: str) -> Band:
     """Returns the band of a matrix, whose size is the least that has such diagonals where it is not given."""
-    low, high = _limits(k)
+    low, high = _limits(ctx, k)
     length = diagonal.type.static_shape[-1]
     least = (length - min(high, 0), length + max(low, 0))
     rows, columns = int(num_rows), int(num_cols)
@@ -170,9 +183,11 @@ def matrix_set_diag_v3(ctx: Context, input: Value, diagonal: Value, k: Known, *,
 
 
 def _set(ctx: Context, x: Value, diagonal: Value, k: np.ndarray, align: str) -> Value:
-    rows, columns = x.type.static_shape[-2:]
-    low, high = _limits(k)
-    band = Band(rows, columns, low, high, align)
+    *batch, rows, columns = x.type.static_shape
+    band = _band_within(ctx, (rows, columns), k, align)
+    several = (band.high - band.low + 1,) if band.low < band.high else ()
+    if diagonal.type.shape != (wanted := (*batch, *several, band.length)):
+        ctx.unsupported("diagonal", f"shape {list(diagonal.type.shape)}", f"shape {list(wanted)}")
     return _matrix(ctx, diagonal, band, x)
 
 

@@ -111,6 +111,8 @@ def floor_div(ctx: Context, x: Value, y: Value) -> Value:
     """FloorDiv(x, y) -> z"""
     kind = x.type.element_type
     quotient = ctx.over(x, y)
+    if is_complex(kind):
+        ctx.unsupported("x", f"element type {kind}", "real numbers")
     if is_float(kind):
         return ctx.add(ops.Floor(quotient))
     if not kind.is_signed:
@@ -301,6 +303,9 @@ def select_rows(ctx: Context, condition: Value, t: Value, e: Value) -> Value:
 @rule("ClipByValue")
 def clip_by_value(ctx: Context, x: Value, low: Value, high: Value) -> Value:
     """ClipByValue(t, clip_value_min, clip_value_max) -> output"""
+    for bound, argument in ((low, "clip_value_min"), (high, "clip_value_max")):
+        if bound.type.rank and bound.type.shape != x.type.shape:
+            ctx.unsupported(argument, f"shape {list(bound.type.shape)}", f"one number, or shape {list(x.type.shape)}")
     if is_complex(x.type.element_type):
         parts = [[ctx.add(part(v)) for v in (x, low, high)] for part in (ops.Real, ops.Imag)]
         return ctx.binary(ops.Complex, *(clip_by_value(ctx, *part) for part in parts))

@@ -19,13 +19,20 @@ from trivium.ir.types import F32
 @rule("ResizeNearestNeighbor")
 def resize_nearest(ctx: Context, images: Value, size: Known, *, align_corners: bool, half_pixel_centers: bool) -> Value:
     """ResizeNearestNeighbor(images, size; align_corners=false, half_pixel_centers=false) -> resized_images"""
-    for dimension, extent in enumerate(size.tolist(), 1):
+    for dimension, extent in enumerate(_sizes(ctx, size), 1):
         have = images.type.shape[dimension]
         places = _places(have, extent, align_corners, half_pixel_centers)
         chosen = np.floor(places + 0.5) if align_corners else np.floor(places + (0.5 if half_pixel_centers else 0))
         rows = np.clip(chosen, 0, have - 1).astype(np.int32)
         images = ctx.take(images, ctx.elements(rows), dimension)
     return images
+
+
+def _sizes(ctx: Context, size: Known) -> list[int]:
+    """Returns the height and the width of results."""
+    if (sizes := size.tolist()) and min(sizes) <= 0:
+        ctx.unsupported("size", sizes, "positive numbers")
+    return sizes
 
 
 @rule("ResizeNearestNeighborGrad")
@@ -48,7 +55,7 @@ def resize_bilinear(
 ) -> Value:
     """ResizeBilinear(images, size; align_corners=false, half_pixel_centers=false) -> resized_images"""
     images = ctx.convert(images, F32)
-    for dimension, extent in reversed(list(enumerate(size.tolist(), 1))):
+    for dimension, extent in reversed(list(enumerate(_sizes(ctx, size), 1))):
         places, weights = _bilinear(images.type.shape[dimension], extent, align_corners, half_pixel_centers)
         low, high = (ctx.take(images, ctx.elements(at.astype(np.int32)), dimension) for at in places.T)
         share = ctx.broadcast_in_dim(ctx.elements(weights[:, 1]), low.type.static_shape, [dimension])
@@ -72,7 +79,7 @@ def resize_bilinear_grad(
 def resize_bicubic(ctx: Context, images: Value, size: Known, *, align_corners: bool, half_pixel_centers: bool) -> Value:
     """ResizeBicubic(images, size; align_corners=false, half_pixel_centers=false) -> resized_images"""
     images = ctx.convert(images, F32)
-    for dimension, extent in enumerate(size.tolist(), 1):
+    for dimension, extent in enumerate(_sizes(ctx, size), 1):
         taps = _bicubic(images.type.shape[dimension], extent, align_corners, half_pixel_centers)
         images = _gathered(ctx, images, *taps, dimension)
     return images

@@ -16,7 +16,7 @@ from trivium.ir.core import Value
 def reverse_sequence(ctx: Context, input: Value, seq_lengths: Value, *, seq_dim: int, batch_dim: int) -> Value:
     """ReverseSequence(input, seq_lengths; seq_dim, batch_dim=0) -> output"""
     shape, kind = input.type.shape, seq_lengths.type.element_type
-    seq, batch = seq_dim % len(shape), batch_dim % len(shape)
+    seq, batch = ctx.axis(seq_dim, len(shape), "seq_dim"), ctx.axis(batch_dim, len(shape), "batch_dim")
     rows = (shape[batch], shape[seq])
     place = ctx.iota(rows, 1, kind)
     lengths = ctx.broadcast_in_dim(seq_lengths, rows, [0])
@@ -30,7 +30,7 @@ def reverse_sequence(ctx: Context, input: Value, seq_lengths: Value, *, seq_dim:
 @rule("GatherV2")
 def gather(ctx: Context, params: Value, indices: Value, axis: Known, *, batch_dims: int) -> Value:
     """GatherV2(params, indices, axis; batch_dims=0) -> output"""
-    return _gathered(ctx, params, indices, int(axis) % params.type.rank, batch_dims % (indices.type.rank + 1))
+    return _gathered(ctx, params, indices, ctx.axis(axis, params.type.rank), batch_dims % (indices.type.rank + 1))
 
 
 @rule("Gather")

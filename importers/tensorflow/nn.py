@@ -282,7 +282,7 @@ def fused_batch_norm_grad(
 def one_hot(ctx: Context, indices: Value, depth: Known, on_value: Value, off_value: Value, *, axis: int) -> Value:
     """OneHot(indices, depth, on_value, off_value; axis=-1) -> output"""
     count = indices.type.rank + 1
-    at = axis % count
+    at = ctx.axis(axis, count)
     wide = ctx.unsqueeze(indices, [at])
     shape = list(wide.type.shape)
     shape[at] = int(depth)

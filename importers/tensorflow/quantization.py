@@ -23,6 +23,8 @@ def fake_quant_args_grad(
     ctx: Context, gradients: Value, inputs: Value, *, min: float, max: float, num_bits: int, narrow_range: bool
 ) -> Value:
     """FakeQuantWithMinMaxArgsGradient(gradients, inputs; min=-6, max=6, num_bits=8, narrow_range=false) -> backprops"""
+    if gradients.type != inputs.type:
+        ctx.unsupported("gradients", gradients.type, f"the type of inputs, {inputs.type}")
     low, high = (ctx.constant_like(inputs, bound) for bound in (min, max))
     return fake_quant_grad(ctx, gradients, inputs, low, high, num_bits=num_bits, narrow_range=narrow_range)[0]
 

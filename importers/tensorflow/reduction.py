@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 
 from trivium.importers.emit import lowest, neutral
-from trivium.importers.tensorflow.context import Context, Known, axes, axis, rule
+from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, I32, I64, ElementType, is_complex, is_float
+from trivium.ir.types import F32, F64, I32, I64, ElementType, is_complex, is_float, is_integer
 
 REDUCTIONS = {
     "All": ops.And,
@@ -32,7 +32,7 @@ def _register() -> None:
 def _reduction(op: type):
     def reduce(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: bool) -> Value:
         """Sum(input, reduction_indices; keep_dims=false) -> output"""
-        return _wide(ctx, op, input, axes(reduction_indices, input.type.rank), keep_dims)
+        return _wide(ctx, op, input, ctx.axes(reduction_indices, input.type.rank, "reduction_indices"), keep_dims)
 
     return reduce
 
@@ -51,7 +51,7 @@ _register()
 @rule("Mean")
 def mean(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: bool) -> Value:
     """Mean(input, reduction_indices; keep_dims=false) -> output"""
-    dimensions = axes(reduction_indices, input.type.rank)
+    dimensions = ctx.axes(reduction_indices, input.type.rank, "reduction_indices")
     kind = input.type.element_type
     if not dimensions:
         return input
@@ -66,8 +66,12 @@ def mean(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: boo
 @rule("EuclideanNorm")
 def euclidean_norm(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: bool) -> Value:
     """EuclideanNorm(input, reduction_indices; keep_dims=false) -> output"""
-    dimensions = axes(reduction_indices, input.type.rank)
-    return ctx.add(ops.Sqrt(_wide(ctx, ops.Add, ctx.times(input, input), dimensions, keep_dims)))
+    dimensions = ctx.axes(reduction_indices, input.type.rank, "reduction_indices")
+    total = _wide(ctx, ops.Add, ctx.times(input, input), dimensions, keep_dims)
+    kind = total.type.element_type
+    if is_integer(kind):
+        return ctx.convert(ctx.add(ops.Sqrt(ctx.convert(total, F64))), kind)
+    return ctx.add(ops.Sqrt(total))
 
 
 @rule("L2Loss")
@@ -79,13 +83,15 @@ def l2_loss(ctx: Context, t: Value) -> Value:
 @rule("ArgMax")
 def arg_max(ctx: Context, input: Value, dimension: Known) -> Value:
     """ArgMax(input, dimension) -> output"""
-    return ctx.convert(ctx.arg_reduce("GT", input, axis(dimension, input.type.rank))[1], ctx.element_type)
+    at = ctx.axis(dimension, input.type.rank, "dimension")
+    return ctx.convert(ctx.arg_reduce("GT", input, at)[1], ctx.element_type)
 
 
 @rule("ArgMin")
 def arg_min(ctx: Context, input: Value, dimension: Known) -> Value:
     """ArgMin(input, dimension) -> output"""
-    return ctx.convert(ctx.arg_reduce("LT", input, axis(dimension, input.type.rank))[1], ctx.element_type)
+    at = ctx.axis(dimension, input.type.rank, "dimension")
+    return ctx.convert(ctx.arg_reduce("LT", input, at)[1], ctx.element_type)
 
 
 # Sorting
@@ -113,7 +119,7 @@ def approximate_top_k(
 ) -> Sequence[Value]:
     """ApproxTopK(input; k, reduction_dimension=-1, recall_target=0.95, is_max_k=true, reduction_input_size_override=-1,
     aggregate_to_topk=true) -> values, indices: the exact ones, as many as the result has"""
-    dimension = reduction_dimension % input.type.rank
+    dimension = ctx.axis(reduction_dimension, input.type.rank, "reduction_dimension")
     places = ctx.iota(input.type.static_shape, dimension, I32)
     count = k if aggregate_to_topk else ctx.result.static_shape[dimension]
     return [ctx.slice(x, dimension, 0, count) for x in ctx.sort([input, places], dimension, descending=is_max_k)]
@@ -164,19 +170,19 @@ def _count_before(ctx: Context, direction: str, edges: Value, x: Value, kind: El
 @rule("Cumsum")
 def cumsum(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bool) -> Value:
     """Cumsum(x, axis; exclusive=false, reverse=false) -> out"""
-    return ctx.cumulative(ops.Add, x, int(axis) % x.type.rank, reverse, exclusive)
+    return ctx.cumulative(ops.Add, x, ctx.axis(axis, x.type.rank), reverse, exclusive)
 
 
 @rule("Cumprod")
 def cumprod(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bool) -> Value:
     """Cumprod(x, axis; exclusive=false, reverse=false) -> out"""
-    return ctx.cumulative(ops.Multiply, x, int(axis) % x.type.rank, reverse, exclusive)
+    return ctx.cumulative(ops.Multiply, x, ctx.axis(axis, x.type.rank), reverse, exclusive)
 
 
 @rule("CumulativeLogsumexp")
 def cumulative_logsumexp(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bool) -> Value:
     """CumulativeLogsumexp(x, axis; exclusive=false, reverse=false) -> out"""
-    dimension = int(axis) % x.type.rank
+    dimension = ctx.axis(axis, x.type.rank)
     if reverse:
         x = ctx.add(ops.Reverse(x, dimensions=[dimension]))
     if exclusive:

@@ -16,6 +16,7 @@ from tensorflow.python.framework import op_def_registry
 
 from trivium.importers.binding import signature_of
 from trivium.importers.tensorflow.context import Context, Operand, Rule
+from trivium.importers.tensorflow.ranks import require_ranks
 
 WITHOUT_MEANING = frozenset(
     {
@@ -86,7 +87,9 @@ def bind(
 ) -> tuple[list[Operand | list[Operand]], dict[str, AttributeValue]]:
     """Returns the arguments with which to call a node's rule."""
     schema = schema_of(node.type)
-    groups = iter(_grouped(node, schema, operands))
+    grouped = _grouped(node, schema, operands)
+    require_ranks(ctx, [(name, group) for (name, _), group in zip(schema.inputs, grouped, strict=True)])
+    groups = iter(grouped)
     positional: list[Operand | list[Operand]] = []
     named: dict[str, AttributeValue] = {}
     _, *parameters = signature_of(rule).python.parameters.values()

@@ -126,7 +126,7 @@ def _axis_of(ctx: Context, rank: int, axis: Sequence[Tensor]) -> int:
     given = [int(each) for x in axis for each in np.ravel(ctx.known(x, "axis"))]
     if len(given) > 1 or (not given and rank != 1):
         ctx.unsupported("axis", given, "one dimension")
-    return given[0] % rank if given else 0
+    return ctx.axis(given[0], rank) if given else 0
 
 
 def groups_of(ctx: Context, rows: Value) -> Groups:

@@ -10,9 +10,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 
-from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, axes, axis, rule, shape_of
+from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule, shape_of
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import is_complex
 
 # Shapes as arrays
 
@@ -44,14 +45,22 @@ def rank(ctx: Context, input: Tensor) -> np.ndarray:
 @rule("BroadcastArgs")
 def broadcast_args(ctx: Context, s0: Known, s1: Known) -> np.ndarray:
     """BroadcastArgs(s0, s1) -> r0"""
-    return np.array(np.broadcast_shapes(tuple(s0), tuple(s1)), s0.dtype)
+    return np.array(_broadcast(ctx, s0, s1), s0.dtype)
 
 
 @rule("BroadcastGradientArgs")
 def broadcast_gradient_args(ctx: Context, s0: Known, s1: Known) -> list[np.ndarray]:
     """BroadcastGradientArgs(s0, s1) -> r0, r1"""
-    whole = np.broadcast_shapes(tuple(s0), tuple(s1))
+    whole = _broadcast(ctx, s0, s1)
     return [np.array(_repeated(tuple(s), whole), s0.dtype) for s in (s0, s1)]
+
+
+def _broadcast(ctx: Context, s0: Known, s1: Known) -> tuple[int, ...]:
+    shapes = [ctx.extents(s, name) for s, name in ((s0, "s0"), (s1, "s1"))]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        ctx.unsupported("s1", list(shapes[1]), f"a shape that fits {list(shapes[0])}")
 
 
 def _repeated(given: Sequence[int], whole: Sequence[int]) -> list[int]:
@@ -92,7 +101,7 @@ def const(ctx: Context, *, value: TensorProto) -> np.ndarray:
 @rule("Fill")
 def fill(ctx: Context, dims: Known, value: Value) -> Value:
     """Fill(dims, value) -> output"""
-    return ctx.broadcast(value, tuple(map(int, dims)))
+    return ctx.broadcast(value, ctx.extents(dims, "dims"))
 
 
 @rule("LinSpace")
@@ -109,7 +118,7 @@ def lin_space(ctx: Context, start: Value, stop: Value, num: Known) -> Value:
 @rule("Empty")
 def empty(ctx: Context, shape: Known, *, init: bool) -> Value:
     """Empty(shape; init=false) -> output"""
-    return ctx.full(tuple(map(int, shape)), 0, ctx.element_type)
+    return ctx.full(ctx.extents(shape), 0, ctx.element_type)
 
 
 # The same elements in another shape
@@ -128,35 +137,40 @@ def reshape(ctx: Context, tensor: Value, shape: Known) -> Value:
 @rule("ExpandDims")
 def expand_dims(ctx: Context, input: Value, dim: Known) -> Value:
     """ExpandDims(input, dim) -> output"""
-    return ctx.unsqueeze(input, [int(dim.item()) % (input.type.rank + 1)])
+    return ctx.unsqueeze(input, [ctx.axis(dim, input.type.rank + 1, "dim")])
 
 
 @rule("Squeeze")
 def squeeze(ctx: Context, input: Value, *, squeeze_dims: tuple[int, ...]) -> Value:
     """Squeeze(input; squeeze_dims=[]) -> output"""
-    count = input.type.rank
-    chosen = [axis(d, count) for d in squeeze_dims] or [i for i, extent in enumerate(input.type.shape) if extent == 1]
-    return ctx.squeeze(input, chosen)
+    chosen = [ctx.axis(d, input.type.rank, "squeeze_dims") for d in squeeze_dims]
+    return ctx.squeeze(input, chosen or [i for i, extent in enumerate(input.type.shape) if extent == 1])
 
 
 @rule("Transpose", "ConjugateTranspose")
 def transpose(ctx: Context, x: Value, perm: Known) -> Value:
     """Transpose(x, perm) -> y"""
-    moved = ctx.transpose(x, [int(d) % x.type.rank for d in perm])
-    return ctx.add(ops.Conj(moved)) if ctx.op == "ConjugateTranspose" else moved
+    moved = ctx.transpose(x, [ctx.axis(d, x.type.rank, "perm") for d in perm])
+    conjugates = ctx.op == "ConjugateTranspose" and is_complex(x.type.element_type)
+    return ctx.add(ops.Conj(moved)) if conjugates else moved
 
 
 @rule("Reverse", "ReverseV2")
 def reverse(ctx: Context, tensor: Value, axis: Known) -> Value:
-    """ReverseV2(tensor, axis) -> output"""
-    flipped = np.flatnonzero(axis) if axis.dtype == np.bool_ else axes(axis, tensor.type.rank)
+    """ReverseV2(tensor, axis) -> output: that of a scalar is the scalar, for any axis"""
+    if not tensor.type.rank:
+        return tensor
+    flipped = np.flatnonzero(axis) if axis.dtype == np.bool_ else ctx.axes(axis, tensor.type.rank)
     return ctx.add(ops.Reverse(tensor, dimensions=tuple(map(int, flipped)))) if len(flipped) else tensor
 
 
 @rule("MatrixBandPart")
 def matrix_band_part(ctx: Context, input: Value, num_lower: Known, num_upper: Known) -> Value:
     """MatrixBandPart(input, num_lower, num_upper) -> band"""
-    rows, columns = input.type.shape[-2:]
+    rows, columns = input.type.static_shape[-2:]
+    for bound, most, argument in ((num_lower, rows, "num_lower"), (num_upper, columns, "num_upper")):
+        if bound > most:
+            ctx.unsupported(argument, int(bound), f"a negative number, or at most {most}")
     distance = ctx.minus(ctx.iota((rows, columns), 0), ctx.iota((rows, columns), 1))
     for bound, direction in ((int(num_lower), "LE"), (-int(num_upper), "GE")):
         if int(num_lower if direction == "LE" else num_upper) >= 0:
@@ -188,40 +202,40 @@ def tile(ctx: Context, input: Value, multiples: Known) -> Value:
 @rule("ConcatV2")
 def concat(ctx: Context, values: list[Value], axis: Known) -> Value:
     """ConcatV2(N * values, axis) -> output"""
-    return ctx.concatenate(values, int(axis) % values[0].type.rank)
+    return ctx.concatenate(values, ctx.axis(axis, values[0].type.rank))
 
 
 @rule("Concat")
 def concat_first(ctx: Context, concat_dim: Known, values: list[Value]) -> Value:
     """Concat(concat_dim, N * values) -> output"""
-    return ctx.concatenate(values, int(concat_dim) % values[0].type.rank)
+    return ctx.concatenate(values, ctx.axis(concat_dim, values[0].type.rank, "concat_dim"))
 
 
 @rule("Pack")
 def pack(ctx: Context, values: list[Value], *, axis: int) -> Value:
     """Pack(N * values; axis=0) -> output"""
-    at = axis % (values[0].type.rank + 1)
+    at = ctx.axis(axis, values[0].type.rank + 1)
     return ctx.concatenate([ctx.unsqueeze(x, [at]) for x in values], at)
 
 
 @rule("Unpack")
 def unpack(ctx: Context, value: Value, *, num: int, axis: int) -> list[Value]:
     """Unpack(value; num, axis=0) -> num * output"""
-    at = axis % value.type.rank
+    at = ctx.axis(axis, value.type.rank)
     return [ctx.squeeze(ctx.slice(value, at, i, i + 1), [at]) for i in range(num)]
 
 
 @rule("Split")
 def split(ctx: Context, split_dim: Known, value: Value, *, num_split: int) -> list[Value]:
     """Split(split_dim, value; num_split) -> num_split * output"""
-    at = int(split_dim) % value.type.rank
+    at = ctx.axis(split_dim, value.type.rank, "split_dim")
     return pieces(ctx, value, [value.type.shape[at] // num_split] * num_split, at)
 
 
 @rule("SplitV")
 def split_sizes(ctx: Context, value: Value, size_splits: Known, axis: Known) -> list[Value]:
     """SplitV(value, size_splits, split_dim; num_split) -> num_split * output"""
-    at = int(axis) % value.type.rank
+    at = ctx.axis(axis, value.type.rank)
     sizes = [int(n) for n in size_splits]
     if -1 in sizes:
         sizes[sizes.index(-1)] = value.type.shape[at] - sum(sizes) - 1
@@ -292,7 +306,7 @@ def _flipped(ctx: Context, x: Value, dimension: int) -> Value:
 def roll(ctx: Context, input: Value, shift: Known, axis: Known) -> Value:
     """Roll(input, shift, axis) -> output"""
     for amount, d in zip(np.ravel(shift).tolist(), np.ravel(axis).tolist(), strict=True):
-        at = d % input.type.rank
+        at = ctx.axis(d, input.type.rank)
         extent = input.type.shape[at]
         cut = -amount % extent if extent else 0
         if cut:

@@ -62,6 +62,8 @@ def cut_of(
         return entry
 
     named = [i for i in range(len(begin)) if not _has(new_axis_mask, i) and not _has(ellipsis_mask, i)]
+    if len(named) > len(shape):
+        ctx.unsupported("begin", f"{len(named)} entries", f"at most one for each of {len(shape)} dimensions")
     for i in range(len(begin)):
         at = len(cut.starts)
         if _has(ellipsis_mask, i):
@@ -76,7 +78,7 @@ def cut_of(
                 cut.picked[at] = _counted(ctx, index, shape[at])
                 keep(0, shape[at], 1)
             else:
-                keep(index % shape[at], 1, 1)
+                keep(ctx.axis(index, shape[at], "begin"), 1, 1)
         else:
             first, last = bound(begin_mask, begin[i], i), bound(end_mask, end[i], i)
             places = range(*slice(first, last, strides[i]).indices(shape[at]))
@@ -99,9 +101,13 @@ def _counted(ctx: Context, index: Value, extent: int) -> Value:
 
 
 def _read_cut(ctx: Context, shape: Sequence[int], bounds: Sequence[Tensor], masks: Sequence[int]) -> Cut:
-    begin, end, strides = bounds
-    steps = ctx.known(strides, "strides").tolist()
-    return cut_of(ctx, shape, _entries(ctx, begin), _entries(ctx, end), steps, masks)
+    begin, end = (_entries(ctx, x) for x in bounds[:2])
+    steps = ctx.known(bounds[2], "strides").tolist()
+    if not len(begin) == len(end) == len(steps):
+        ctx.unsupported("strides", steps, f"as many as begin, {len(begin)}, and end, {len(end)}")
+    if 0 in steps:
+        ctx.unsupported("strides", steps, "numbers that are not zero")
+    return cut_of(ctx, shape, begin, end, steps, masks)
 
 
 def _entries(ctx: Context, x: Tensor) -> list[Entry]:

@@ -145,6 +145,7 @@ def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[object], 
         for node in last
         if node.type not in ("Const", "ReadVariableOp", "VarIsInitializedOp", *INPUTS)
         for tensor in node.outputs
+        if tensor.dtype not in (tf.resource, tf.variant)
     ]
     names = [tensor.op.name for tensor in graph.inputs]
     inputs = [*map(type_of, examples_for(graph.inputs, args, {})), *map(declared_variable, handles)]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from trivium.importers.tensorflow.context import Context, Known, Operand, axes, rule
+from trivium.importers.tensorflow.context import Context, Known, Operand, rule
 from trivium.importers.tensorflow.indexing import scattered
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -54,7 +54,9 @@ def sparse_sum(
 ) -> Value:
     """SparseReduceSum(input_indices, input_values, input_shape, reduction_axes; keep_dims=false) -> output"""
     rank = len(input_shape)
-    gone = axes(reduction_axes, rank) if reduction_axes.size else tuple(range(rank))
+    if input_indices.type.shape != (*input_values.type.shape, rank):
+        ctx.unsupported("input_indices", input_indices.type, f"a row of {rank} numbers for each of {input_values.type}")
+    gone = ctx.axes(reduction_axes, rank, "reduction_axes") if reduction_axes.size else tuple(range(rank))
     kept = [i for i in range(rank) if i not in gone]
     shape = [1 if i in gone else int(input_shape[i]) for i in range(rank) if keep_dims or i not in gone]
     if not kept:

@@ -43,7 +43,7 @@ def sparse_concat(
 ) -> list[Value]:
     """SparseConcat(N * indices, N * values, N * shapes; concat_dim) -> output_indices, output_values, output_shape"""
     rank = shapes[0].type.static_shape[0]
-    along = ctx.compare("EQ", ctx.iota((rank,), 0), ctx.scalar(concat_dim % rank, I64))
+    along = ctx.compare("EQ", ctx.iota((rank,), 0), ctx.scalar(ctx.axis(concat_dim, rank, "concat_dim"), I64))
     start, moved = ctx.full((rank,), 0, I64), []
     for x, shape in zip(indices, shapes, strict=True):
         moved.append(ctx.plus(x, ctx.broadcast(start, x.type.static_shape)))
@@ -131,6 +131,8 @@ def sparse_slice_grad(
 def _found(ctx: Context, indices: Value, keys: Value, values: Value) -> Value:
     """Returns the values of which the keys are those indices, and zero for all other indices."""
     count, size = keys.type.static_shape[0], indices.type.static_shape[0]
+    if keys.type.shape != (*values.type.shape, *indices.type.shape[1:]):
+        ctx.unsupported("indices", f"{keys.type} and {indices.type}", f"rows of one length, for {values.type}")
     none = ctx.full((size,), 0, values.type.element_type)
     if not count or not size:
         return none

@@ -9,6 +9,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 import trivium
+import trivium.tensorflow
 
 pytestmark = pytest.mark.tensorflow
 
@@ -106,6 +107,54 @@ def test_shapes_that_tensorflow_rejects_once_they_are_known(function: Any, shape
     arrays = [np.ones(shape, np.float32) for shape in shapes]
     with pytest.raises(trivium.Error, match=f"TensorFlow rejects the operands of .*{message}"):
         trivium.from_tensorflow(graph_without_shapes(function, len(shapes)), *arrays)
+
+
+BOUNDS = {"begin": [1, 0], "end": [2, 1], "strides": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: tf.cumsum(x, axis=5), "axis has 5, expected a number from -2 to 1"),
+        (lambda x: RAW.Cumsum(x=x, axis=[0, 1]), r"axis has rank 1, expected rank 0"),
+        (lambda x: RAW.Cumprod(x=tf.reduce_sum(x), axis=0), r"x has rank 0, expected rank 1 or higher"),
+        (lambda x: RAW.Sum(input=x, axis=[0, -2]), r"reduction_indices has \[0, -2\], expected different dimensions"),
+        (lambda x: tf.argmax(x, axis=4), "dimension has 4, expected a number from -2 to 1"),
+        (lambda x: tf.split(x, 2, axis=3), "split_dim has 3"),
+        (lambda x: tf.gather(x, [0], axis=4), "axis has 4"),
+        (lambda x: tf.concat([x, x], axis=4), "axis has 4"),
+        (lambda x: tf.reverse(x, axis=[4]), "axis has 4"),
+        (lambda x: tf.roll(x, 1, axis=4), "axis has 4"),
+        (lambda x: tf.expand_dims(x, 7), "dim has 7, expected a number from -3 to 2"),
+        (lambda x: tf.one_hot(tf.cast(x, tf.int32), 3, axis=5), "axis has 5, expected a number from -3 to 2"),
+        (lambda x: x[9], "begin has 9, expected a number from -3 to 2"),
+        (lambda x: RAW.StridedSliceGrad(shape=[3, 3], dy=x, **BOUNDS | {"strides": [1, 0]}), "not zero"),
+        (
+            lambda x: RAW.StridedSliceGrad(shape=[3, 3], dy=x, **BOUNDS | {"end": [2]}),
+            "as many as begin, 2, and end, 1",
+        ),
+        (
+            lambda x: RAW.StridedSliceGrad(shape=[3], dy=x, **BOUNDS),
+            "has 2 entries, expected at most one for each of 1",
+        ),
+        (lambda x: RAW.MatrixBandPart(input=x, num_lower=9, num_upper=0), "a negative number, or at most 3"),
+        (lambda x: tf.linalg.diag_part(x, k=9), r"k has \[9, 9\], expected numbers from -2 to 3"),
+        (lambda x: tf.linalg.set_diag(x, x[0]), r"diagonal has shape \[4\], expected shape \[3\]"),
+        (lambda x: RAW.ResizeBilinear(images=x[None, :, :, None], size=[0, 2]), "expected positive numbers"),
+        (lambda x: RAW.ClipByValue(t=x, clip_value_min=x[0], clip_value_max=2), r"one number, or shape \[3, 4\]"),
+        (lambda x: x + RAW.RandomUniform(shape=[-1, 4], dtype=tf.float32), "none of them negative"),
+    ],
+)
+def test_arguments_that_only_kernels_of_tensorflow_reject(function: Any, message: str) -> None:
+    x = np.zeros((3, 4), np.float32)
+    with pytest.raises(trivium.UnsupportedOpError, match=message):
+        trivium.from_tensorflow(graph_without_shapes(function, 1), x)
+
+
+def test_where_tensorflow_runs_such_an_op_its_own_error_is_raised() -> None:
+    function = trivium.tensorflow.function(lambda x: tf.cumsum(x, axis=5) + 1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Expected scan axis in the range \[-2, 2\)"):
+        function(tf.zeros((3, 4)))
 
 
 def test_dimensions_that_only_the_examples_give() -> None:

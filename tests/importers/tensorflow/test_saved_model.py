@@ -38,6 +38,26 @@ def test_values_come_from_the_checkpoint(genuine: Path, sign: int) -> None:
     np.testing.assert_allclose(y, x * 2 + np.arange(4) if sign > 0 else -x * 3)
 
 
+class Rows(tf.Module):
+    """A model whose loops have lists, of elements of any shape."""
+
+    @tf.function(input_signature=[tf.TensorSpec((2, 4), name="x")])
+    def __call__(self, x):
+        made = tf.TensorArray(tf.float32, size=2, infer_shape=False)
+        for i in tf.range(2):
+            made = made.write(i, x[i] * 2)
+        return tf.map_fn(lambda row: row * tf.reduce_sum(row), x) + made.stack()
+
+
+def test_lists_of_elements_of_any_shape(tmp_path: Path) -> None:
+    model = Rows()
+    tf.saved_model.save(model, str(tmp_path))
+    definition = model.__call__.get_concrete_function().graph.as_graph_def()
+    for program in (trivium.from_tensorflow(tmp_path), trivium.from_tensorflow(definition, X)):
+        *_, got = trivium.evaluate(program, X)
+        np.testing.assert_allclose(got, model(X).numpy(), rtol=1e-6)
+
+
 def test_models_of_tensorflow_1(older: Path) -> None:
     double, y = trivium.evaluate(load(older), X)
     np.testing.assert_allclose(double, X * 2)
