@@ -79,16 +79,28 @@ def convert(code: Code, value: ll.Value, source: str, target: str) -> ll.Value:
 
 def _saturated(code: Code, value: ll.Value, target: str) -> ll.Value:
     """Returns a float as an integer."""
-    type_, signed = shaped(held_type(target), value.type), target not in UNSIGNED
+    type_, signed, bits = shaped(held_type(target), value.type), target not in UNSIGNED, bit_width(target)
+    largest = (1 << (bits - signed)) - 1
+    least = -largest - 1 if signed else 0
+    if bits < 32 and isinstance(value.type, ll.VectorType):
+        return code.builder.trunc(_saturated_lanes(code, value, least, largest), type_)
     kind = "llvm.fptosi.sat" if signed else "llvm.fptoui.sat"
     result = code.call(f"{kind}.{mangle(type_)}.{mangle(value.type)}", type_, value)
-    bits = bit_width(target)
     if bits < 8:
-        largest = (1 << (bits - signed)) - 1
         result = integers.extremum(code, "minimum", result, code.like(result, largest), signed)
         if signed:
-            result = integers.extremum(code, "maximum", result, code.like(result, -largest - 1), signed)
+            result = integers.extremum(code, "maximum", result, code.like(result, least), signed)
     return result
+
+
+def _saturated_lanes(code: Code, value: ll.Value, least: int, largest: int) -> ll.Value:
+    """Returns floats as integers of 32 bits within limits that floats represent. LLVM would convert lanes to integers
+    that are narrower than the floats one by one."""
+    if least:
+        value = code.select(code.is_nan(value), 0.0, value)
+    value = code.select(code.compare(">", value, float(least)), value, float(least))  # NaN is not above 0
+    value = code.select(code.compare("<", value, float(largest)), value, float(largest))
+    return code.builder.fptosi(value, shaped(I32, value.type))
 
 
 def combine(code: Code, op: str, dtype: str, a: ll.Value, b: ll.Value) -> ll.Value:

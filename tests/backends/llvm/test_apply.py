@@ -83,16 +83,20 @@ def _converted(x: np.ndarray, source: str, target: str) -> np.ndarray:
     return run(elementwise("convert", [source], target, len(x), dtype=target), x)
 
 
-@pytest.mark.parametrize("target", ["i8", "ui8", "i32", "ui32", "i64", "i1"])
-def test_floats_to_integers_saturate(target: str) -> None:
-    x = np.array([0.0, 1.9, -1.9, 300.0, -300.0, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
-    got = _converted(x, "f32", target)
+@pytest.mark.parametrize("source", ["f32", "f64", "bf16"])
+@pytest.mark.parametrize("target", ["i4", "ui4", "i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "i1"])
+def test_floats_to_integers_saturate(target: str, source: str) -> None:
+    """In vectors, and in the single elements after them."""
+    edges = [0.0, -0.0, 0.5, 1.75, 7.5, 8.0, 15.5, 127.5, 128.0, 255.5, 256.0, 300.0, 32768.0, 65536.0, 1e30, np.inf]
+    x = np.array([*edges, *(-edge for edge in edges), np.nan] * 2, numpy_dtype(source))
+    got = _converted(x, source, target)
     if target == "i1":
         np.testing.assert_array_equal(got, x != 0)
         return
-    limits = np.iinfo(numpy_dtype(target))
-    expected = [0 if np.isnan(v) else int(np.clip(np.trunc(float(v)), limits.min, limits.max)) for v in x]
-    assert got.tolist() == [min(e, limits.max) for e in expected]
+    limits = ml_dtypes.iinfo(numpy_dtype(target))
+    low, high = int(limits.min), int(limits.max)
+    expected = [0 if np.isnan(v) else low if v < low else high if v > high else int(v) for v in x.astype(np.float64)]
+    assert [int(v) for v in got] == expected
 
 
 def test_integer_conversions_wrap_and_extend() -> None:
