@@ -68,6 +68,9 @@ class LayoutCosts:
     squares: float
     """Of a transpose: the vector's share of loading, exchanging and storing a square of elements."""
 
+    rows: float
+    """Of the same windows whose neighbours are features: a load and a store."""
+
 
 @dataclass(frozen=True)
 class MatrixInstruction:
@@ -79,6 +82,8 @@ class MatrixInstruction:
     depth: int
     operands: str
     accumulate: str
+    speed: int = 1
+    """How many times the rate of products of vectors of f32 is reached, at least."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +159,12 @@ class Target:
     def group_scratch_bytes(self) -> int:
         """The scratch memory of one group of threads, so that there is room for another group."""
         return self.shared_memory_bytes // 2
+
+    def matrix_instruction(self, lhs: str, rhs: str, accumulate: str) -> MatrixInstruction | None:
+        """Returns the instruction for operands of two types; those of bytes take both kinds of integers."""
+        operands = "i8" if {lhs, rhs} <= {"i8", "ui8"} else lhs if lhs == rhs else None
+        found = (one for one in self.matrix_instructions if (one.operands, one.accumulate) == (operands, accumulate))
+        return next(found, None)
 
     def product_cost(self, flops: int, element_bytes: int) -> float:
         """Returns the cost of sums of products at the full speed of the device. `flops` counts their multiplications

@@ -162,10 +162,11 @@ class _Planner:
         block, index = loop.body, loop.indices[dimension]
         straight = all(isinstance(i, Load | Apply | Store | Constant | Position) for i in block.instructions)
         moved = {i.buffer.dtype for i in block.instructions if isinstance(i, Load | Store)}
-        straight = straight and all(bit_width(dtype) in (32, 64) for dtype in moved)
-        if loop.kind != "parallel" or not straight or len(block.instructions) > LARGEST_IN_SQUARES:
+        straight = straight and all(bit_width(dtype) >= 8 for dtype in moved)
+        size = sum(not isinstance(i, Constant) for i in block.instructions)
+        if loop.kind != "parallel" or not straight or size > LARGEST_IN_SQUARES:
             return
-        lanes = self._lanes(loop, _count(extents[dimension]))
+        lanes = min(self._lanes(loop, _count(extents[dimension])), LARGEST_SIDE)
         for other, extent in enumerate(extents):
             loads = turned_loads(loop, index, loop.indices[other], self._analysis) if other != dimension else []
             if not isinstance(extent, int) or not 0 < len(loads) <= MOST_SQUARES or not 2 <= lanes <= LARGEST_SIDE:

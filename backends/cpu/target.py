@@ -40,13 +40,13 @@ TILES = TileSizes(
 )
 
 AMX = {
-    "amx-bf16": MatrixInstruction(16, 16, 32, "bf16", "f32"),
-    "amx-int8": MatrixInstruction(16, 16, 64, "i8", "i32"),
+    "amx-bf16": MatrixInstruction(16, 16, 32, "bf16", "f32", speed=8),
+    "amx-int8": MatrixInstruction(16, 16, 64, "i8", "i32", speed=8),
 }
 """Instructions that multiply tiles, by LLVM's names of the features. Those of bytes take them with and without sign."""
 
 # Fitted to 3x3 convolutions of 64 x 56 x 56 to 512 x 7 x 7 elements.
-LAYOUTS = LayoutCosts(windows=4.0, squares=6.0)
+LAYOUTS = LayoutCosts(windows=4.0, squares=6.0, rows=2.0)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from trivium.compiler.lowering.contraction import conv_windows, operand_order
+from trivium.compiler.lowering.contraction import accumulate_type, conv_windows, operand_order
+from trivium.compiler.lowering.scalars import dtype_of
 from trivium.compiler.target import LayoutCosts, Target
 from trivium.ir import ops
 from trivium.ir.core import Operation
-from trivium.ir.types import F32, F64
+from trivium.ir.types import BF16, F16, F32, F64, I8, I32, UI8, Type
+
+_MULTIPLIED: dict[Type, set[Type]] = {
+    F32: {F32},
+    F64: {F64},
+    F16: {F16},
+    BF16: {BF16},
+    I32: {I8, UI8},
+}
+"""The types of operands that are multiplied, by the type of the result."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +42,8 @@ def turned(op: Operation, target: Target) -> Turned:
         return Turned(image=True)
     if not _has_features_last(op):
         return Turned()
-    kind = op.result.type.element_type
-    if kind not in (F32, F64) or any(operand.type.element_type is not kind for operand in op.operands):
+    kinds = {operand.type.element_type for operand in op.operands}
+    if not kinds <= _MULTIPLIED.get(op.result.type.element_type, set()):
         return Turned()
     cheaper = _in_order(op, target, target.layouts) < _as_it_lies(op, target, target.layouts)
     return Turned(set(op.lhs_dilation or ()) <= {1} and cheaper, _is_across(op))
@@ -62,7 +72,7 @@ def _as_it_lies(op: ops.Convolution, target: Target, costs: LayoutCosts) -> floa
     """Returns the cost with positions in the lanes."""
     terms, features, _ = _extents(op)
     vectors = _vectors(op, target, op.result.type.size // features)
-    return terms * vectors * (features / target.multiply_adds + costs.windows)
+    return terms * vectors * (features / _products(op, target) + costs.windows)
 
 
 def _in_order(op: ops.Convolution, target: Target, costs: LayoutCosts) -> float:
@@ -72,7 +82,20 @@ def _in_order(op: ops.Convolution, target: Target, costs: LayoutCosts) -> float:
     turned = op.lhs.type.size // inputs * _vectors(op, target, inputs) + positions * vectors
     if not isinstance(op.rhs.defining_op, ops.Constant):
         turned += terms * vectors
-    return terms * vectors * positions / target.multiply_adds + costs.squares * turned
+    packed = positions * _vectors(op, target, terms) if _is_narrow(op) else 0
+    return terms * vectors * positions / _products(op, target) + costs.squares * turned + costs.rows * packed
+
+
+def _products(op: ops.Convolution, target: Target) -> float:
+    """Returns the number of products of vectors in one unit of cost."""
+    lhs, rhs = (dtype_of(operand.type.element_type) for operand in op.operands)
+    matrix = target.matrix_instruction(lhs, rhs, dtype_of(accumulate_type(op.result.type.element_type)))
+    return target.multiply_adds * (1 if matrix is None else matrix.speed)
+
+
+def _is_narrow(op: ops.Convolution) -> bool:
+    """Whether rows of the image are packed for products, because they are narrower than these."""
+    return op.lhs.type.dtype.itemsize < 4
 
 
 def _extents(op: ops.Convolution) -> tuple[int, int, int]:
@@ -82,4 +105,4 @@ def _extents(op: ops.Convolution) -> tuple[int, int, int]:
 
 
 def _vectors(op: ops.Convolution, target: Target, elements: int) -> int:
-    return -(-elements // (target.vector_bytes // op.result.type.dtype.itemsize))
+    return -(-elements // (target.vector_bytes // max(4, op.result.type.dtype.itemsize)))

@@ -93,7 +93,12 @@ class _Sinking:
         self._replace(rewriter, op, operands, attributes)
 
     def _twin(self, rewriter: Rewriter, value: Value) -> Value:
-        """Returns the value with features last."""
+        """Returns the value with features last. What is padded is turned first, which takes whole squares."""
+        op = value.defining_op
+        if value not in self._twins and isinstance(op, ops.Pad) and len(value.uses) == 1:
+            operands = self._twin(rewriter, op.operand), op.padding_value
+            new = type(op).create(operands, [_moved_type(value.type)], _pad(op), [], op.extra, op.location, op.segments)
+            return rewriter.add(new)
         if value not in self._twins:
             return rewriter.add(ops.Transpose(value, permutation=to_last(value.type.rank)))
         return self._twins[value]

@@ -86,15 +86,19 @@ def quantized(g: Generator) -> None:
     """The product, or the convolution, of bytes less their zero points, which are numbers or arguments."""
     features, kernels, size = int(g.pick(FEATURES)), int(g.pick(FEATURES)), int(g.pick((1, 2, 3)))
     convolves = g.chance(0.5)
-    places, window = ((g.number(1, 3), g.number(size, 9)), (size,)) if convolves else ((g.number(1, 30),), ())
-    image = _centered(g, (*places, features))
-    kernel = _centered(g, (*window, features, kernels), g.chance(0.3) or not convolves)
     if not convolves:
-        numbers = ops.DotDimensionNumbers((), (), (1,), (0,))
-        g.offer(g.add(ops.DotGeneral(image, kernel, numbers)))
+        image, kernel = _centered(g, (g.number(1, 30), features)), _centered(g, (features, kernels))
+        g.offer(g.add(ops.DotGeneral(image, kernel, ops.DotDimensionNumbers((), (), (1,), (0,)))))
         return
+    batch, places, centered = g.number(1, 3), g.number(size, 9), g.chance(0.3)
+    if g.chance(0.5):
+        image, kernel = (batch, places, features), (size, features, kernels)
+        numbers = ops.ConvDimensionNumbers(0, 2, (1,), 1, 2, (0,), 0, 2, (1,))
+    else:
+        image, kernel = (batch, features, places), (kernels, features, size)
+        numbers = ops.ConvDimensionNumbers(0, 1, (2,), 1, 0, (2,), 0, 1, (2,))
+    image, kernel = _centered(g, image), _centered(g, kernel, centered)
     padding = [(g.number(-1, 2), g.number(0, 2)) if g.chance(0.7) else (0, 0)]
-    numbers = ops.ConvDimensionNumbers(0, 2, (1,), 1, 2, (0,), 0, 2, (1,))
     options = {"feature_group_count": 1, "batch_group_count": 1, "lhs_dilation": [int(g.pick((1, 1, 2)))]}
     g.offer(g.add(ops.Convolution(image, kernel, padding=padding, dimension_numbers=numbers, **options)))
 
@@ -255,7 +259,7 @@ def picture(g: Generator) -> None:
 def features_first(g: Generator) -> None:
     """One or two convolutions, each of many features, which come before the positions, as at the edges of a network."""
     space = [g.number(1, 9) for _ in range(g.number(1, 2))]
-    image = g.argument((g.number(1, 2), g.number(9, 36), *space), g.pick((F32, F32, F64)))
+    image = g.argument((g.number(1, 2), g.number(9, 36), *space), g.pick((F32, F32, F64, F16, BF16)))
     layout = (0, 1, tuple(range(2, 2 + len(space))))
     for _ in range(g.number(1, 2)):
         sizes = [g.number(1, 3) for _ in space]

@@ -73,7 +73,7 @@ def _is_readable(contraction: Contraction) -> bool:
 def _reading(contraction: Contraction, target: CpuTarget) -> Reading:
     """Returns how the template reads the operands. Without instructions for them, integers are read as f32."""
     lhs, rhs = contraction.lhs.buffer.dtype, contraction.rhs.buffer.dtype
-    matrix = matrix_tiling.instruction(target, lhs, rhs, contraction.accumulate)
+    matrix = target.matrix_instruction(lhs, rhs, contraction.accumulate)
     if contraction.accumulate == "i32":
         return Reading(True, True, EXACT_INTEGERS // (_magnitude(lhs) * _magnitude(rhs)), matrix)
     return Reading(lhs != contraction.accumulate, rhs != contraction.accumulate, matrix=matrix)

@@ -38,16 +38,6 @@ MOST_ACCUMULATORS = 4
 """Of eight tile registers, the others hold factors."""
 PANELS_TOGETHER = 32
 """The number of panels that rows of lhs are multiplied with after they were packed, or searched for small numbers."""
-SPEED = 8
-"""How many times the rate of vectors of f32 is reached, at least."""
-
-
-def instruction(target: Target, lhs: str, rhs: str, accumulate: str) -> MatrixInstruction | None:
-    """Returns the target's instruction for operands of two types; those of bytes take both kinds of integers."""
-    bytes_ = {"i8", "ui8"}
-    operands = "i8" if {lhs, rhs} <= bytes_ else lhs if lhs == rhs else None
-    found = (one for one in target.matrix_instructions if (one.operands, one.accumulate) == (operands, accumulate))
-    return next(found, None)
 
 
 def together(matrix: MatrixInstruction) -> int:
@@ -58,7 +48,7 @@ def together(matrix: MatrixInstruction) -> int:
 def cost(plan: Plan, target: Target, element_bytes: int) -> float:
     """Returns what a contraction costs, with or without such instructions."""
     vectors = target.product_cost(plan.problem.flops, element_bytes)
-    return vectors if plan.tiling.matrix is None else vectors / SPEED
+    return vectors if plan.tiling.matrix is None else vectors / plan.tiling.matrix.speed
 
 
 def choose(problem: Problem, target: Target, constant_rhs: bool, knobs: Knobs, reading: Reading) -> Tiling | None:
@@ -83,7 +73,7 @@ def choose(problem: Problem, target: Target, constant_rhs: bool, knobs: Knobs, r
     most_panels = PANELS_TOGETHER if pack_lhs or matrix.operands == "bf16" else 1
     chunks, groups = units_of(reduction, panels, tiles, sums, max(1, most_rows), most_panels)
     if target.threads > 1:
-        pieces = int(target.product_cost(problem.flops, 4) / SPEED / target.piece_cost)
+        pieces = int(target.product_cost(problem.flops, 4) / matrix.speed / target.piece_cost)
         rows_first = constant and (pack_lhs or columns * total < moved(problem))
         wanted = min(4 * target.threads, pieces)
         chunks, groups = shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)

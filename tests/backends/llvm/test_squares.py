@@ -37,7 +37,7 @@ SHAPES = [(16, 16), (40, 33), (17, 100), (3, 20, 24), (2, 5, 8, 31)]
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_element_arrives(shape: tuple[int, ...], both: bool) -> None:
-    for dtype, kind in (("f32", np.float32), ("f64", np.float64), ("i8", np.int8)):
+    for dtype, kind in (("f32", np.float32), ("f64", np.float64), ("i8", np.int8), ("i16", np.int16)):
         x = np.random.default_rng(1).integers(-99, 99, shape).astype(kind)
         z = np.random.default_rng(2).integers(-9, 9, x.swapaxes(-1, -2).shape).astype(kind)
         got = run(turning(shape, dtype, both), x, *([z] if both else []))
@@ -47,4 +47,5 @@ def test_every_element_arrives(shape: tuple[int, ...], both: bool) -> None:
 def test_the_schedule_has_squares() -> None:
     assert str(scheduled(turning((64, 64)), "x86-64-v4")) == "64x64 squares(0)=16 lanes(1)=16"
     assert str(scheduled(turning((64, 64)), "x86-64-v3")) == "64x64 squares(0)=8 lanes(1)=8"
+    assert str(scheduled(turning((64, 64), "i8"), "x86-64-v4")) == "64x64 squares(0)=16 lanes(1)=16"
     assert scheduled(turning((64, 2)), "x86-64-v4").turned is None  # a square would be nearly empty

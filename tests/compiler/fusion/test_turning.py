@@ -18,7 +18,7 @@ from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.func import Function, Module
 from trivium.ir.interpreter import evaluate
-from trivium.ir.types import BF16, F32, F64, TensorType, Type, tensor
+from trivium.ir.types import BF16, F16, F32, F64, I32, TensorType, Type, tensor
 
 WIDE = level("x86-64-v4")
 FIRST = ops.ConvDimensionNumbers(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))
@@ -75,9 +75,9 @@ def test_what_is_turned(shape: tuple[int, ...], turned: bool) -> None:
     assert launches(module, replace(WIDE, layouts=None)) == 1
 
 
-@pytest.mark.parametrize("element", [BF16, F32, F64])
+@pytest.mark.parametrize("element", [BF16, F16, F32, F64, I32])
 def test_only_what_the_template_computes_is_turned(element: Type) -> None:
-    assert (launches(network(14, 64, 64, 3, element=element), WIDE) > 1) == (element is not BF16)
+    assert (launches(network(14, 64, 64, 3, element=element), WIDE) > 1) == (element is not I32)
 
 
 def test_weights_that_are_not_constant_are_turned_in_each_run() -> None:
@@ -89,14 +89,15 @@ def test_weights_that_are_not_constant_are_turned_in_each_run() -> None:
 CHECKED = (9, 33, 40, 3), (20, 17, 48, 4, 2), (14, 128, 512, 1, 2), (24, 17, 30, 5, 2)
 
 
+@pytest.mark.parametrize("element", [F32, BF16])
 @pytest.mark.parametrize(
     ("shape", "constant"), [*((shape, True) for shape in CHECKED), ((24, 17, 30, 3), False)], ids=str
 )
-def test_results_are_those_of_the_interpreter(shape: tuple[int, ...], constant: bool) -> None:
+def test_results_are_those_of_the_interpreter(shape: tuple[int, ...], constant: bool, element: Type) -> None:
     """Small whole numbers have exact sums in any order."""
-    module, rng = network(*shape, constant=constant), np.random.default_rng(1)
-    assert launches(module, WIDE) > 1
-    shapes = [kind.static_shape for kind in module.main.function_type.inputs if isinstance(kind, TensorType)]
-    arguments = [rng.integers(-3, 4, shape).astype("f") for shape in shapes]
+    module, rng = network(*shape, constant=constant, element=element), np.random.default_rng(1)
+    assert launches(module, WIDE) > 1 or element is BF16
+    kinds = [kind for kind in module.main.function_type.inputs if isinstance(kind, TensorType)]
+    arguments = [rng.integers(-3, 4, kind.static_shape).astype(kind.dtype) for kind in kinds]
     (found,) = compile_program(module, threads=1)(*arguments)
     np.testing.assert_array_equal(found, *evaluate(module, *arguments))

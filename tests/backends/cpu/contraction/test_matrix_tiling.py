@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.backends.cpu.contraction.cases import LAYOUTS, WINDOWS, Order, convolution, matmul
 from tests.backends.cpu.contraction.tiles import PLAIN, TURNED, bytes_of, with_tiles
 from trivium.backends.cpu.contraction.kernels import Lowering
-from trivium.backends.cpu.contraction.matrix_tiling import instruction, interleaved
+from trivium.backends.cpu.contraction.matrix_tiling import interleaved
 from trivium.backends.cpu.contraction.tiling import Rhs
 from trivium.backends.cpu.target import AMX, level
 from trivium.compiler.artifact import Axis, Packing
@@ -40,11 +40,11 @@ def test_a_channels_last_convolution_has_its_kernel_packed() -> None:
 def test_operands_of_an_instruction() -> None:
     target = with_tiles()
     for one in ("i8", "ui8"):
-        assert instruction(target, one, "i8", "i32") is AMX["amx-int8"]
-    assert instruction(target, "bf16", "bf16", "f32") is AMX["amx-bf16"]
-    assert instruction(target, "bf16", "f32", "f32") is None
-    assert instruction(target, "i8", "i8", "f32") is None
-    assert instruction(level("x86-64-v4"), "i8", "i8", "i32") is None
+        assert target.matrix_instruction(one, "i8", "i32") is AMX["amx-int8"]
+    assert target.matrix_instruction("bf16", "bf16", "f32") is AMX["amx-bf16"]
+    assert target.matrix_instruction("bf16", "f32", "f32") is None
+    assert target.matrix_instruction("i8", "i8", "f32") is None
+    assert level("x86-64-v4").matrix_instruction("i8", "i8", "i32") is None
 
 
 def test_neighbours_of_the_reduction_lie_together() -> None:

@@ -263,3 +263,24 @@ func.func @main(%x: tensor<2x3x4x4xi32>, %n: tensor<i32>) -> tensor<2x3x4x4xi32>
 //=    return %r#1 : tensor<2x3x4x4xi32>
 //=  }
 //=}
+// -----
+// what is padded is turned before
+func.func @main(%x: tensor<1x2x3x3xi32>) -> tensor<1x1x4x4xi32> {
+  %k = stablehlo.constant dense<[[[[1, 2], [3, -1]], [[2, 0], [1, 1]]]]> : tensor<1x2x2x2xi32>
+  %five = stablehlo.constant dense<5> : tensor<i32>
+  %0 = stablehlo.pad %x, %five, low = [0, 0, 1, 1], high = [0, 0, 1, 1], interior = [0, 0, 0, 0] : (tensor<1x2x3x3xi32>, tensor<i32>) -> tensor<1x2x5x5xi32>
+  %1 = stablehlo.convolution(%0, %k) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x2x5x5xi32>, tensor<1x2x2x2xi32>) -> tensor<1x1x4x4xi32>
+  return %1 : tensor<1x1x4x4xi32>
+}
+//=module {
+//=  func.func @main(%x: tensor<1x2x3x3xi32>) -> tensor<1x1x4x4xi32> {
+//=    %k = stablehlo.constant dense<[[[[1, 2], [3, -1]], [[2, 0], [1, 1]]]]> : tensor<1x2x2x2xi32>
+//=    %five = stablehlo.constant dense<5> : tensor<i32>
+//=    %0 = stablehlo.pad %x, %five, low = [0, 0, 1, 1], high = [0, 0, 1, 1], interior = [0, 0, 0, 0] : (tensor<1x2x3x3xi32>, tensor<i32>) -> tensor<1x2x5x5xi32>
+//=    %1 = stablehlo.transpose %x, dims = [0, 2, 3, 1] : (tensor<1x2x3x3xi32>) -> tensor<1x3x3x2xi32>
+//=    %2 = stablehlo.pad %1, %five, low = [0, 1, 1, 0], high = [0, 1, 1, 0], interior = [0, 0, 0, 0] : (tensor<1x3x3x2xi32>, tensor<i32>) -> tensor<1x5x5x2xi32>
+//=    %3 = stablehlo.convolution(%2, %k) dim_numbers = [b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x5x5x2xi32>, tensor<1x2x2x2xi32>) -> tensor<1x4x4x1xi32>
+//=    %4 = stablehlo.transpose %3, dims = [0, 3, 1, 2] : (tensor<1x4x4x1xi32>) -> tensor<1x1x4x4xi32>
+//=    return %4 : tensor<1x1x4x4xi32>
+//=  }
+//=}
