@@ -24,6 +24,7 @@ class Unit(StrEnum):
     OWNERS = "owners"
     MATRIX = "matrix"
     BULK = "bulk"
+    PRODUCER = "producer"
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Mapping:
     each does the updates of the elements that it owns.
 
     `MATRIX`: groups of `size` threads compute with matrix instructions. `BULK`: the device itself copies the operand
-    which these dimensions belong to, in lines of `size` bytes."""
+    which these dimensions belong to, in lines of `size` bytes. `PRODUCER`: `size` of a block's threads only start such
+    copies, and compute nothing."""
 
     unit: Unit
     dimensions: tuple[int, ...]

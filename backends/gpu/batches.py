@@ -37,12 +37,14 @@ Batch = tuple[Launch, ...]
 class Company:
     """What kernels that share a launch have in common: the threads of a block, and whether they compute tiles, which
     take many registers and much shared memory. Blocks for rows can be larger than they need to be, up to `most`
-    threads; those of elements have any size. `rows`: whether there are rows."""
+    threads; those of elements have any size. `rows`: whether there are rows. `producers`: the threads of a block that
+    only start copies."""
 
     tiles: bool
     threads: int
     most: int
     rows: bool = False
+    producers: int = 0
 
     def joined(self, other: Company) -> Company | None:
         """Returns the company of the kernels of both; None if they cannot share a launch."""
@@ -61,7 +63,7 @@ def company(kernel: Kernel, grid: Grid, target: GpuTarget) -> Company | None:
     if holds(kernel.body, Update) or grid.owners > 1 or grid.atomic:
         return None
     if grid.tile:
-        return Company(True, grid.threads, grid.threads)
+        return Company(True, grid.threads, grid.threads, producers=grid.producers)
     if not grid.shared:
         return Company(False, max(target.warp, grid.threads), target.largest_block)
     most = min(target.largest_block, MOST_THREADS // grid.blocks)

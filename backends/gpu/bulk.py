@@ -50,7 +50,7 @@ class BulkContraction(WarpgroupContraction):
     def multiplied(self, lhs: TensorOperand, rhs: TensorOperand, batch: Indices, depth: Depth) -> list[ll.Value]:
         with self.builder.if_then(self._is_first()):
             for stage in range(STAGES):
-                self.dialect.start_count(self.code, self._count(I32(stage)))
+                self.dialect.start_count(self.code, self.full(I32(stage)))
             self.dialect.publish(self.code)
         self.dialect.barrier(self.code)
         return super().multiplied(lhs, rhs, batch, depth)
@@ -58,10 +58,14 @@ class BulkContraction(WarpgroupContraction):
     def _is_first(self) -> ll.Value:
         return self.builder.icmp_unsigned("==", self.thread, I32(0))
 
-    def _count(self, stage: ll.Value) -> ll.Value:
-        """Returns where the bytes of a stage are counted: behind the pieces."""
+    def full(self, stage: ll.Value) -> ll.Value:
+        """Returns where the bytes are counted that have arrived in a stage: behind the pieces."""
         begin = self.stages * self.sides * self.piece
         return self._shared(self.plus(self.builder.mul(stage, I32(COUNT)), begin))
+
+    def phase(self, done: ll.Value) -> ll.Value:
+        """Returns the last bit of the number of a stage's use: `done` iterations of the depth are before it."""
+        return self.code.both(self.builder.udiv(done, I32(self.depth * STAGES)), 1)
 
     def _parted(self, operands: Sequence[TensorOperand]) -> tuple[list[TensorOperand], list[TensorOperand]]:
         """Returns the operands that are copied in boxes, and the others."""
@@ -73,11 +77,15 @@ class BulkContraction(WarpgroupContraction):
     ) -> None:
         boxes, others = self._parted(operands)
         with self.builder.if_then(self.builder.and_(exists, self._is_first())):
-            self.dialect.expect(self.code, self._count(stage), len(boxes) * self.piece)
-            for operand in boxes:
-                self._copy_boxes(operand, piece, stage, batch)
+            self.copy_pieces(boxes, piece, stage, batch)
         if others:
             super().fetch(others, exists, piece, stage, batch)
+
+    def copy_pieces(self, operands: Sequence[TensorOperand], piece: ll.Value, stage: ll.Value, batch: Indices) -> None:
+        """Lets the device copy the pieces of operands to a stage, and count their bytes."""
+        self.dialect.expect(self.code, self.full(stage), len(operands) * self.piece)
+        for operand in operands:
+            self._copy_boxes(operand, piece, stage, batch)
 
     def _copy_boxes(self, operand: TensorOperand, piece: ll.Value, stage: ll.Value, batch: Indices) -> None:
         """Begins to copy a piece: lines that are longer than those of a box are several boxes, one behind another."""
@@ -89,7 +97,7 @@ class BulkContraction(WarpgroupContraction):
             starts = {"k": piece, operand.role: own}
             place = [starts.get(one.role) or self._index(one, batch) for one in view.dimensions]
             target = self._shared(self.plus(begin, number * nbytes))
-            self.dialect.copy_box(self.code, target, array, place, self._count(stage))
+            self.dialect.copy_box(self.code, target, array, place, self.full(stage))
 
     def _index(self, dimension: Dimension, batch: Indices) -> ll.Value:
         """Returns a batch's index along a dimension."""
@@ -100,9 +108,7 @@ class BulkContraction(WarpgroupContraction):
 
     def arrive(self, operands: Sequence[TensorOperand], done: ll.Value, stage: ll.Value) -> None:
         _, others = self._parted(operands)
-        # Each phase of a word is one use of its stage.
-        phase = self.code.both(self.builder.udiv(done, I32(self.depth * STAGES)), 1)
-        self.dialect.wait_for_boxes(self.code, self._count(stage), phase)
+        self.dialect.wait_for_phase(self.code, self.full(stage), self.phase(done))
         if others:
             super().arrive(others, done, stage)
 

@@ -86,20 +86,31 @@ class Contracted(ABC):
 
     def emit(self, block: ll.Value, threads: int, split: Split | None = None) -> None:
         """Emits the block that has the number `block`, of `threads` threads: a tile, or its share of one."""
+        tile, depth = self.share_of(block, split)
+        place = self.place(tile)
+        sums = self.tile_sums(place, depth)
+        if split is None:
+            self.results(sums, place)
+            return
+        for number, total in enumerate(sums):
+            self.builder.store(total, self._left(split, block, threads, number))
+        with self.builder.if_then(self._is_last(tile, split)):
+            self.results(self._added(tile, threads, split), self.place(tile))
+
+    def share_of(self, block: ll.Value, split: Split | None) -> tuple[ll.Value, Depth]:
+        """Returns the number of a block's tile, and the iterations of the depth that it sums."""
         builder, depth = self.builder, self.extent("k")
         if split is None:
-            place = self.place(block)
-            self.results(self.tile_sums(place, Depth(I32(0), I32(depth))), place)
-            return
+            return block, Depth(I32(0), I32(depth))
         parts = I32(split.parts)
         tile, part = builder.udiv(block, parts), builder.urem(block, parts)
         begin = builder.mul(part, I32(split.size))
         end = self.plus(begin, split.size)
-        end = builder.select(builder.icmp_unsigned("<", end, I32(depth)), end, I32(depth))
-        for number, total in enumerate(self.tile_sums(self.place(tile), Depth(begin, end))):
-            builder.store(total, self._left(split, block, threads, number))
-        with builder.if_then(self._is_last(tile, split)):
-            self.results(self._added(tile, threads, split), self.place(tile))
+        return tile, Depth(begin, builder.select(builder.icmp_unsigned("<", end, I32(depth)), end, I32(depth)))
+
+    def meet(self) -> None:
+        """Emits a barrier of all threads that compute the tile."""
+        self.dialect.barrier(self.code)
 
     def _is_last(self, tile: ll.Value, split: Split) -> ll.Value:
         """Counts the block, and returns whether all others that share its tile are done. The last one resets the
@@ -107,7 +118,7 @@ class Contracted(ABC):
         builder, dialect = self.builder, self.dialect
         counter = builder.gep(split.counters, [tile], source_etype=I32)
         place = self.spare()
-        dialect.barrier(self.code)
+        self.meet()
         with builder.if_then(builder.icmp_unsigned("==", self.thread, I32(0))):
             dialect.fence(self.code)
             done = builder.atomic_rmw("add", counter, I32(1), "monotonic")
@@ -115,7 +126,7 @@ class Contracted(ABC):
             builder.store(done, place)
             with builder.if_then(builder.icmp_unsigned("==", done, I32(split.parts - 1))):
                 builder.store(I32(0), counter)
-        dialect.barrier(self.code)
+        self.meet()
         done = builder.load(place, typ=I32)
         return builder.icmp_unsigned("==", done, I32(split.parts - 1))
 

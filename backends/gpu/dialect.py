@@ -47,6 +47,9 @@ class Body(ll.Function):
     nbytes: int = 0
     alignment: int = SHARED_ALIGNMENT
 
+    resident: int = 0
+    """The number of blocks that a processor shall have room for; 0 if it does not matter."""
+
     def room(self, builder: ll.IRBuilder, nbytes: int, alignment: int) -> ll.Value:
         """Returns memory of the block."""
         begin = -(-self.nbytes // alignment) * alignment
@@ -214,19 +217,24 @@ class Dialect(ABC):
         """Ends a group of products."""
         raise NotImplementedError
 
-    def end_products(self, code: Code, sums: Sequence[ll.Value]) -> list[ll.Value]:
-        """Waits until all groups of products are done, and returns this thread's sums."""
+    def end_products(self, code: Code, sums: Sequence[ll.Value], groups: int = 0) -> list[ll.Value]:
+        """Waits until all groups of products are done, except for the last ones, and returns this thread's sums."""
         raise NotImplementedError
 
-    # Words of dialects whose targets copy boxes of arrays by themselves. The bytes that have arrived are counted in
-    # words of 8 bytes in shared memory, by phases: one ends when as many have arrived as one thread expects.
+    # Words of dialects whose targets copy boxes of arrays by themselves. Threads and bytes that arrive are counted in
+    # words of 8 bytes in shared memory (`mbarrier`), by phases: one ends when all threads have arrived, and as many
+    # bytes as they expect.
 
-    def start_count(self, code: Code, count: ll.Value) -> None:
-        """Begins to count in a word, once it is published."""
+    def start_count(self, code: Code, count: ll.Value, threads: int = 1) -> None:
+        """Begins to count in a word, once it is published: so many threads arrive in each phase."""
+        raise NotImplementedError
+
+    def arrive(self, code: Code, count: ll.Value) -> None:
+        """Says that this thread has arrived, with all that it has done before."""
         raise NotImplementedError
 
     def expect(self, code: Code, count: ll.Value, nbytes: int) -> None:
-        """Says how many bytes arrive in this phase."""
+        """Does the same, and says how many bytes arrive in this phase."""
         raise NotImplementedError
 
     def copy_box(
@@ -236,8 +244,15 @@ class Dialect(ABC):
         for all threads; matrix instructions see it without a fence."""
         raise NotImplementedError
 
-    def wait_for_boxes(self, code: Code, count: ll.Value, phase: ll.Value) -> None:
-        """Waits until a phase has ended: the last bit of its number is `phase`."""
+    def wait_for_phase(self, code: Code, count: ll.Value, phase: ll.Value) -> None:
+        """Waits until a phase has ended: the last bit of its number is `phase`. Before the first one, which has the
+        number 0, one with the bit 1 has ended."""
+        raise NotImplementedError
+
+    # Words for blocks in which some warps only copy
+
+    def partial_barrier(self, code: Code, threads: int) -> None:
+        """A barrier of `threads` threads of the block, which are always the same ones."""
         raise NotImplementedError
 
     # Memory of the block

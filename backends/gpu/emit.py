@@ -17,6 +17,7 @@ from trivium.backends.gpu.contracted import Split
 from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import WARPGROUP, Dialect
 from trivium.backends.gpu.plan import Launched
+from trivium.backends.gpu.producers import ProducerContraction
 from trivium.backends.gpu.schedule import Grid, grid, parallel_loop, spread_loops
 from trivium.backends.gpu.shared_launch import Bodies
 from trivium.backends.gpu.target import GpuTarget
@@ -207,7 +208,8 @@ def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
         return
     assert kernel.contraction is not None, "a contraction is marked"
     operands = kernel.contraction, code, dialect, dialect.thread(code), place.grid.tile, emitter
-    split, block, threads = _split(kernel, schedule, place), dialect.block(code), place.grid.threads
+    split, block = _split(kernel, schedule, place), dialect.block(code)
+    threads = place.grid.threads - place.grid.producers
     if not place.grid.matrix:
         TiledContraction(*operands).emit(block, threads, split)
         return
@@ -220,7 +222,8 @@ def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
     if copied := _views(kernel, schedule):
         maps = code.builder.function.args[len(kernel.params) + 2 :]
         pairs = zip(copied.values(), maps, strict=False)
-        kind, facts["views"] = BulkContraction, dict(zip(copied, pairs, strict=True))
+        kind = ProducerContraction if place.grid.producers else BulkContraction
+        facts["views"] = dict(zip(copied, pairs, strict=True))
     kind(*operands, **facts).emit(block, threads, split)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu.dialect import SHARED_ALIGNMENT, STATIC_MEMORY, Dialect, Entry
+from trivium.backends.gpu.dialect import SHARED_ALIGNMENT, STATIC_MEMORY, Body, Dialect, Entry
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.llvm.code import F32, I8, I32, I64, Code
 from trivium.compiler.target import MatrixInstruction
@@ -59,7 +59,11 @@ class Nvptx(Dialect):
         _add(function, "maxntid", threads)
 
     def resident(self, code: Code, blocks: int) -> None:
-        _add(code.builder.function, "minctasm", blocks)
+        function = code.builder.function
+        if isinstance(function, Body):
+            function.resident = blocks  # of the launch that it belongs to
+        else:
+            _add(function, "minctasm", blocks)
 
     def thread(self, code: Code) -> ll.Value:
         return self._number(code, "tid")
@@ -146,11 +150,14 @@ class Nvptx(Dialect):
     def commit_products(self, code: Code) -> None:
         _assembly(code, "wgmma.commit_group.sync.aligned;")
 
-    def end_products(self, code: Code, sums: Sequence[ll.Value]) -> list[ll.Value]:
-        return _assembly(code, "wgmma.wait_group.sync.aligned 0;", sums)
+    def end_products(self, code: Code, sums: Sequence[ll.Value], groups: int = 0) -> list[ll.Value]:
+        return _assembly(code, f"wgmma.wait_group.sync.aligned {groups};", sums)
 
-    def start_count(self, code: Code, count: ll.Value) -> None:
-        _assembly(code, "mbarrier.init.shared::cta.b64 [$0], 1;", (), [count])
+    def start_count(self, code: Code, count: ll.Value, threads: int = 1) -> None:
+        _assembly(code, f"mbarrier.init.shared::cta.b64 [$0], {threads};", (), [count])
+
+    def arrive(self, code: Code, count: ll.Value) -> None:
+        _assembly(code, "mbarrier.arrive.shared::cta.b64 _, [$0];", (), [count])
 
     def expect(self, code: Code, count: ll.Value, nbytes: int) -> None:
         text = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;"
@@ -164,11 +171,16 @@ class Nvptx(Dialect):
         text = f"{kind} [$0], [$1, {{{numbers}}}], [${2 + len(place)}];"
         _assembly(code, text, (), [target, array, *place, count])
 
-    def wait_for_boxes(self, code: Code, count: ll.Value, phase: ll.Value) -> None:
+    def wait_for_phase(self, code: Code, count: ll.Value, phase: ll.Value) -> None:
         # The device suspends a thread that waits for some time, and then says that it waited in vain.
         again = "again_${:uid}"
         wait = "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1"
         _assembly(code, f"{{ .reg .pred done; {again}: {wait}; @!done bra {again}; }}", (), [count, phase])
+
+    def partial_barrier(self, code: Code, threads: int) -> None:
+        # Barrier 0 is that of all threads.
+        operands = I32(1), I32(threads)
+        self.call(code, "llvm.nvvm.barrier.cta.sync.aligned.count", VOID, operands, "", ("convergent",))
 
     def resize(self, function: Entry, memory: ll.GlobalVariable, nbytes: int, alignment: int) -> None:
         super().resize(function, memory, nbytes, alignment)

@@ -36,6 +36,9 @@ class Grid:
     maps: int = 0
     """The number of arrays of which the device itself copies pieces of the tile."""
 
+    producers: int = 0
+    """The number of a block's threads that only start these copies."""
+
     owners: int = 1
     """The number of threads that run the same iterations, each for the elements that it owns."""
 
@@ -96,7 +99,8 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
         parts = _parts(schedule.loops[total]) if total is not None else 1
         matrix = found.size if (found := plan.mapping(Unit.MATRIX)) else 0
         maps = sum(mapping.unit is Unit.BULK for mapping in plan.mappings)
-        return Grid(work, blocks * parts, threads, parts=parts, tile=tile, matrix=matrix, maps=maps)
+        producers = found.size if (found := plan.mapping(Unit.PRODUCER)) else 0
+        return Grid(work, blocks * parts, threads, False, parts, tile, matrix, maps, producers)
     spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"
     work = updates.count(plan)

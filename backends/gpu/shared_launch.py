@@ -103,6 +103,7 @@ class _Launch:
         self._block = dialect.block(code)
         self._memory = dialect.shared(code, 1)
         self._shared, self._alignment = 1, SHARED_ALIGNMENT
+        self._resident: set[int] = set()
         self.blocks = 0
 
     def group(self, group: Group, rooms: Sequence[_Room]) -> None:
@@ -119,6 +120,7 @@ class _Launch:
             chosen += [self._chosen([self._maps[one] for one in members], member) for members in group.maps()]
             builder.call(body, [*chosen, block, self._memory], cconv=body.calling_convention or None)
         self._shared, self._alignment = max(self._shared, body.nbytes), max(self._alignment, body.alignment)
+        self._resident.add(body.resident)
         self.blocks += blocks * count
 
     def _own(self, memory: ll.Value, room: _Room, member: ll.Value) -> ll.Value:
@@ -128,7 +130,10 @@ class _Launch:
         return builder.gep(memory, [offset], source_etype=I8)
 
     def end(self) -> None:
-        """Ends the kernel. Its blocks have as much memory of their own as any of the functions needs."""
+        """Ends the kernel. Its blocks have as much memory of their own as any of the functions needs, and as many
+        registers."""
+        if blocks := min(self._resident):
+            self._dialect.resident(self._code, blocks)
         self._dialect.resize(self._function, self._memory, self._shared, self._alignment)
         self._builder.ret_void()
 

@@ -94,9 +94,12 @@ class TensorContraction(Contracted):
         return self.memory
 
     def tile_sums(self, place: Place, depth: Depth) -> list[ll.Value]:
+        return self.multiplied(*self.factors(place), place.batch, depth)
+
+    def factors(self, place: Place) -> tuple[TensorOperand, TensorOperand]:
+        """Returns both sides of the product."""
         lhs = self.operand(self.mark.lhs, self.mark.lhs_prologue, "m", place.row, 0)
-        rhs = self.operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column, self.piece)
-        return self.multiplied(lhs, rhs, place.batch, depth)
+        return lhs, self.operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column, self.piece)
 
     # Operands
 
@@ -226,12 +229,18 @@ class TensorContraction(Contracted):
             self.dialect.barrier(code)
             sums = self.begin(lhs, rhs, stage, sums)
             following = self.plus(first, (STAGES - 1) * self.depth)
-            before = code.select(code.icompare("==", stage, 0), I32(STAGES - 1), code.isub(stage, 1))
-            self.fetch(both, builder.icmp_unsigned("<", following, depth.end), following, before, batch)
+            exists = builder.icmp_unsigned("<", following, depth.end)
+            self.fetch(both, exists, following, self.preceding(stage), batch)
             sums = self.end(lhs, rhs, stage, sums)
-            stage = code.select(code.icompare("==", stage, STAGES - 1), I32(0), code.iadd(stage, 1))
-            piece.next = [stage, *sums]
+            piece.next = [self.following(stage), *sums]
         return piece.carried[1:]
+
+    def following(self, stage: ll.Value) -> ll.Value:
+        """Returns the stage after another one."""
+        return self.code.select(self.code.icompare("==", stage, STAGES - 1), I32(0), self.code.iadd(stage, 1))
+
+    def preceding(self, stage: ll.Value) -> ll.Value:
+        return self.code.select(self.code.icompare("==", stage, 0), I32(STAGES - 1), self.code.isub(stage, 1))
 
     def fetch(
         self, operands: Sequence[TensorOperand], exists: ll.Value, piece: ll.Value, stage: ll.Value, batch: Indices
@@ -309,10 +318,10 @@ class TensorContraction(Contracted):
         with counted(code, 0, self.tile // self.band) as part:
             number = builder.trunc(i64(part.index), I32)
             # All have read what was there before.
-            self.dialect.barrier(code)
+            self.meet()
             with builder.if_then(builder.icmp_unsigned("==", number, own)):
                 self._store(sums, within, pitch)
-            self.dialect.barrier(code)
+            self.meet()
             first = self.plus(place.row, builder.mul(number, I32(self.band)))
             with counted(code, 0, self.band * self.tile // self.threads) as each:
                 turn = builder.mul(builder.trunc(i64(each.index), I32), I32(self.threads))

@@ -77,10 +77,10 @@ def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None
     if min(rows, columns) < SIDE or math.prod(mark.extents("k")) < DEPTH:
         return None
     plans = [
-        (_tensor_plan(mark, loop, size, threads, target), least)
+        (_tensor_plan(mark, loop, size, by, threads, target), least)
         for choose, threads in ((warpgroup_instruction, WARPGROUP), (instruction, WARP))
+        if (by := choose(mark, target)) is not None
         for size, least in TENSOR_TILES
-        if choose(mark, target)
     ]
     plans += [(_plan(mark, loop, size), least) for size, least in TILES if _is_f32(mark)]
     found = next((plan for plan, least in plans if launch(plan)[1] * parts(mark, plan) >= least), None)
@@ -217,14 +217,21 @@ def _attention_plan(mark: Attention, loop: Loop, target: GpuTarget) -> LoopSched
     return plans[0]
 
 
-def _tensor_plan(mark: Contraction, loop: Loop, size: int, threads: int, target: GpuTarget) -> LoopSchedule:
-    """Returns the plan of tiles for matrix instructions, each of which `threads` threads share."""
+def _tensor_plan(
+    mark: Contraction, loop: Loop, size: int, by: MatrixInstruction, threads: int, target: GpuTarget
+) -> LoopSchedule:
+    """Returns the plan of tiles for matrix instructions, each of which `threads` threads share. If the device itself
+    copies both operands, and nothing is left to be done with them, a warp of its own starts the copies."""
     warps = size // warp_rows(size) * (size // WARP_COLUMNS)
-    plan = _plan(mark, loop, size, warps * WARP)
     roles: tuple[Role, ...] = "m", "n"
     copied: list[Role] = [role for role in roles if threads == WARPGROUP and target.bulk_copies and view(mark, role)]
-    bulk = (Mapping(Unit.BULK, mark.positions(role), WIDE_LINE) for role in copied)
-    return replace(plan, mappings=(*plan.mappings, Mapping(Unit.MATRIX, plan.mappings[-1].dimensions, threads), *bulk))
+    producers = WARP if len(copied) == len(roles) and by.operands != "tf32" else 0
+    plan = _plan(mark, loop, size, warps * WARP + producers)
+    inner = plan.mappings[-1].dimensions
+    more = [Mapping(Unit.MATRIX, inner, threads)]
+    more += [Mapping(Unit.BULK, mark.positions(role), WIDE_LINE) for role in copied]
+    more += [Mapping(Unit.PRODUCER, inner, producers)] if producers else []
+    return replace(plan, mappings=(*plan.mappings, *more))
 
 
 def tile(plan: LoopSchedule) -> int:

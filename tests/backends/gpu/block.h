@@ -17,7 +17,7 @@ namespace simulator {
 #endif
 constexpr unsigned kWarp = WARP, kMaxThreads = 1024;
 
-enum class State { kRunnable, kAtExchange, kAtWarpBarrier, kAtBarrier, kAtPhase, kDone };
+enum class State { kRunnable, kAtExchange, kAtWarpBarrier, kAtBarrier, kAtPartialBarrier, kAtPhase, kDone };
 
 // What the threads of a warp do together, once all of them have given their part.
 using Exchange = void (*)(unsigned begin, unsigned end);
@@ -44,6 +44,7 @@ struct Thread {
   std::vector<Range> unpublished;        // what it has written, and the asynchronous proxy need not see
   const void *word;                      // for whose phase it waits
   uint32_t phase;
+  unsigned expected;                     // how many threads meet at the barrier where it is
 };
 
 struct Block {

@@ -14,6 +14,7 @@ constexpr unsigned kLine = 128, kChunk = 16;
 
 struct Count {
   char *word;
+  int64_t threads;          // that arrive in each phase
   int64_t arrivals, bytes;  // which the phase still expects
   uint64_t phases;          // that have ended
 };
@@ -38,10 +39,17 @@ Count *count_at(const void *word) {
   return found == counts.end() ? nullptr : &*found;
 }
 
+Count *arrive_at(const void *word) {
+  Count *count = count_at(word);
+  if (count && !count->arrivals) return fail("more threads arrive than a phase expects"), nullptr;
+  if (count) count->arrivals--;
+  return count;
+}
+
 void end_phase(Count &count) {
   if (count.arrivals || count.bytes) return;
   count.phases++;
-  count.arrivals = 1;
+  count.arrivals = count.threads;
 }
 
 // Where a byte of a box is: the lines follow one another, and the number of a line is added to those of its 16 bytes.
@@ -111,20 +119,22 @@ std::string end_bulk() { return underway.empty() ? "" : "a block ends before its
 using simulator::block;
 
 extern "C" {
-void sim_start_count(int32_t, const uint64_t *given, uint32_t *) {
+void sim_start_count(int32_t threads, const uint64_t *given, uint32_t *) {
   auto *word = reinterpret_cast<char *>(given[0]);
   if (given[0] % 8) simulator::fail("a word that counts is not aligned");
-  simulator::counts.push_back({word, 1, 0, 0});
+  simulator::counts.push_back({word, threads, threads, 0, 0});
   memcpy(word, &simulator::kCounting, 8);
   sim_wrote(word, 8);
 }
 void sim_expect(int32_t, const uint64_t *given, uint32_t *) {
-  simulator::Count *count = simulator::count_at(reinterpret_cast<char *>(given[0]));
+  simulator::Count *count = simulator::arrive_at(reinterpret_cast<char *>(given[0]));
   if (!count) return;
-  if (!count->arrivals) return simulator::fail("two threads say what a phase expects");
-  count->arrivals--;
   count->bytes += static_cast<uint32_t>(given[1]);
   simulator::end_phase(*count);
+}
+void sim_arrive(int32_t, const uint64_t *given, uint32_t *) {
+  simulator::Count *count = simulator::arrive_at(reinterpret_cast<char *>(given[0]));
+  if (count) simulator::end_phase(*count);
 }
 // `rank`: the number of dimensions that the instruction names.
 void sim_copy_box(int32_t rank, const uint64_t *given, uint32_t *) {
@@ -150,7 +160,7 @@ void sim_copy_box(int32_t rank, const uint64_t *given, uint32_t *) {
   });
   simulator::underway.push_back(copy);
 }
-void sim_wait_for_boxes(int32_t, const uint64_t *given, uint32_t *) {
+void sim_wait_for_phase(int32_t, const uint64_t *given, uint32_t *) {
   auto &own = block.threads[block.current];
   own.word = reinterpret_cast<void *>(given[0]), own.phase = static_cast<uint32_t>(given[1]);
   while (!simulator::phase_ended(own.word, own.phase)) simulator::wait(simulator::State::kAtPhase);

@@ -111,6 +111,21 @@ bool wake(unsigned begin, unsigned end) {
   return woken;
 }
 
+// Lets the threads go on that are at a barrier of some of the block's threads, if all of these are there. Returns whether
+// they are.
+bool release_partial() {
+  unsigned there = 0, expected = 0;
+  for (unsigned thread = 0; thread < block.count; thread++) {
+    if (block.threads[thread].state == State::kAtPartialBarrier) there++, expected = block.threads[thread].expected;
+  }
+  if (!there || there < expected) return false;
+  if (there > expected && block.wrong.empty()) block.wrong = "more threads are at a barrier than it is for";
+  for (unsigned thread = 0; thread < block.count; thread++) {
+    if (block.threads[thread].state == State::kAtPartialBarrier) block.threads[thread].state = State::kRunnable;
+  }
+  return true;
+}
+
 // Runs a warp until all of its threads are at a barrier of the block, wait for copies, or are done. Returns whether they
 // were able to go on.
 bool run_warp(unsigned begin, unsigned end, std::mt19937_64 &random) {
@@ -156,9 +171,10 @@ std::string run_block(std::mt19937_64 &random) {
       std::string wrong = end_bulk();
       return wrong.empty() ? end_block() : wrong;
     }
+    if (release_partial()) continue;
     if (any(0, block.count, State::kAtPhase)) {
       if (wake(0, block.count) || arrives_one(random())) continue;
-      return "threads wait for copies that nobody has begun";
+      return "threads wait for copies that nobody has begun, or for threads that do not arrive";
     }
     if (!all(0, block.count, State::kAtBarrier)) return "the threads of a block do not meet at a barrier";
     release(0, block.count);
@@ -253,6 +269,10 @@ int32_t sim_block() { return block.number; }
 // Lets the other threads of the warp run, as they may at any time.
 void sim_pause() { simulator::wait(simulator::State::kRunnable); }
 void sim_barrier(int32_t) { simulator::wait(simulator::State::kAtBarrier); }
+void sim_partial_barrier(int32_t, int32_t threads) {
+  block.threads[block.current].expected = threads;
+  simulator::wait(simulator::State::kAtPartialBarrier);
+}
 void sim_warp_barrier(int32_t) { simulator::wait(simulator::State::kAtWarpBarrier); }
 int32_t sim_shuffle_down(int32_t, int32_t value, int32_t lanes, int32_t) {
   return simulator::shuffled(value, block.current % simulator::kWarp + lanes);

@@ -33,6 +33,7 @@ INTRINSICS = {
     "read.ptx.sreg.tid.x": "sim_thread",
     "read.ptx.sreg.ctaid.x": "sim_block",
     "barrier.cta.sync.aligned.all": "sim_barrier",
+    "barrier.cta.sync.aligned.count": "sim_partial_barrier",
     "bar.warp.sync": "sim_warp_barrier",
     "shfl.sync.down.i32": "sim_shuffle_down",
     "shfl.sync.bfly.i32": "sim_shuffle_exchange",
@@ -65,12 +66,13 @@ ASSEMBLY = {
         "sim_multiply",
         lambda match, sums: _product(match, sums),
     ),
-    r"mbarrier\.init\.shared::cta\.b64 \[\$0\], 1": ("sim_start_count", lambda match, sums: 0),
+    r"mbarrier\.init\.shared::cta\.b64 \[\$0\], (\d+)": ("sim_start_count", lambda match, sums: int(match[1])),
+    r"mbarrier\.arrive\.shared::cta\.b64 _, \[\$0\]": ("sim_arrive", lambda match, sums: 0),
     r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[\$0\], \$1": ("sim_expect", lambda match, sums: 0),
     r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes "
     r"\[\$0\], \[\$1, \{(.*)\}\], \[\$(\d)\]": ("sim_copy_box", lambda match, sums: _box(match)),
     r"\{ \.reg \.pred done; (again_\$\{:uid\}): mbarrier\.try_wait\.parity\.shared::cta\.b64 done, \[\$0\], \$1; "
-    r"@!done bra \1; \}": ("sim_wait_for_boxes", lambda match, sums: 0),
+    r"@!done bra \1; \}": ("sim_wait_for_phase", lambda match, sums: 0),
 }
 """The same for instructions that are written as assembly: a number from the operands in the text, and the number of
 sums, which they change in registers."""

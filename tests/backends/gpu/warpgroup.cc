@@ -145,7 +145,7 @@ void multiply(unsigned begin, unsigned end) {
   unsigned count = made.columns() / 2;
   std::vector<Issued> &others = issued[begin / kGroup];
   Issued one{made.kind, made.lhs, made.rhs};
-  if (end - begin != kWarp || block.count % kGroup) fail("a group of four warps is not whole");
+  if (end - begin != kWarp || begin / kGroup * kGroup + kGroup > block.count) fail("a group of four warps is not whole");
   if (own.products.size() == others.size()) others.push_back(one);
   if (!(others[own.products.size()] == one)) fail("four warps do not multiply the same matrices");
   Product *before = pending(own, first.given[2]);
