@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trivium.backends.artifacts import find_or_make
-from trivium.backends.gpu.driver import AnyDriver, Event
+from trivium.backends.gpu.driver import AnyDriver, Event, copy_between
 from trivium.backends.gpu.driver import Memory as DeviceBytes
 from trivium.backends.gpu.executable import GpuExecutable
 from trivium.backends.gpu.target import GpuTarget, machine_of
@@ -188,6 +188,11 @@ class GpuLoadedExecutable(StagedExecutable, GpuExecutable):
         if (argument.dtype, argument.shape) != (slot.dtype, slot.shape):
             has, expected = (f"{kind.dtype} {kind.shape}" for kind in (argument, slot))
             raise ExecutionError(f"argument {position} of {self.name} has {has}, expected {expected}")
-        if isinstance(argument, GpuBuffer) and argument.memory.device is self.device:
+        if not isinstance(argument, GpuBuffer):
+            return self.uploaded(argument.to_numpy())
+        if argument.memory.device is self.device:
             return argument.bytes
-        return self.uploaded(argument.to_numpy())
+        driver = self.device.client.driver
+        memory = driver.allocate(argument.bytes.nbytes)
+        copy_between(memory, driver, argument.bytes, argument.memory.device.client.driver)
+        return memory

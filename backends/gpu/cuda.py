@@ -18,7 +18,7 @@ from trivium.backends.gpu.cuda_library import NOT_READY, CudaError, Library, dev
 from trivium.backends.gpu.cuda_maps import CudaMaps
 from trivium.backends.gpu.cuda_memory import UNTIMED, CudaMemory, Pool, PoolStatistics, Staging
 from trivium.backends.gpu.dialect import Dialect
-from trivium.backends.gpu.driver import Queue, Recordings
+from trivium.backends.gpu.driver import AnyDriver, Memory, Queue, Recordings
 from trivium.backends.gpu.plan import TensorMap
 from trivium.ir.errors import Error
 
@@ -167,6 +167,7 @@ class Cuda:
             expected = ", ".join(f"{self.platform}:{other}" for other in range(found))
             raise Error(f"there is no device {self.platform}:{number}, expected one of {expected}")
         self._capturing, self._linking = threading.Lock(), threading.Lock()
+        self._readers: set[int] = set()
         self._given: dict[int, tuple[Callable[..., object], tuple[int, ...]]] = {}
         self._resources = ExitStack()
         with ExitStack() as opened, during(f"opening device {number}"):
@@ -203,7 +204,7 @@ class Cuda:
 
     def _retain(self, opened: ExitStack) -> None:
         """Retains the device's context until `opened` is closed."""
-        self._context = self._cuda.value("cuDevicePrimaryCtxRetain", ctypes.c_void_p, self._device)
+        self._home = self._context = self._cuda.value("cuDevicePrimaryCtxRetain", ctypes.c_void_p, self._device)
         opened.callback(self._cuda.cuDevicePrimaryCtxRelease_v2, self._device)
 
     def _describe(self) -> None:
@@ -323,9 +324,45 @@ class Cuda:
         with self.current():
             self._stream.download(target, source)
 
+    def receive(self, target: CudaMemory, source: Memory, sender: AnyDriver) -> bool:
+        """Copies from memory of another device of the same library. The driver uses the host's memory if the devices
+        are not connected."""
+        if not isinstance(sender, Cuda) or sender.platform != self.platform or not isinstance(source, CudaMemory):
+            return False
+        with during(f"copying {source.nbytes} bytes from {sender.platform}:{sender._device}"):
+            sender._open_to(self._device)
+            self._follow_device(sender)
+            with self.current():
+                places = target.address, self._home, source.address, sender._home
+                if source.nbytes:
+                    self._cuda.cuMemcpyPeerAsync(*places, source.nbytes, self._stream.handle)
+            # It may use the memory for something else afterwards.
+            sender._follow_device(self)
+        return True
+
+    def _open_to(self, reader: int) -> None:
+        """Lets another device access this one's memory, if they are connected."""
+        if reader in self._readers:
+            return
+        if self._cuda.value("cuDeviceCanAccessPeer", ctypes.c_int, reader, self._device):
+            self._pool.open_to(reader)
+        self._readers.add(reader)
+
+    def _follow_device(self, leader: Cuda) -> None:
+        """Makes the stream wait for all work that was enqueued on another device so far."""
+        with leader._linking:
+            with leader.current():
+                self._cuda.cuEventRecord(leader._link, leader._stream.handle)
+            with self.current():
+                self._cuda.cuStreamWaitEvent(self._stream.handle, leader._link, 0)
+
+    @property
+    def dlpack_place(self) -> dlpack.Place:
+        """The device, as DLPack names it."""
+        return self.dlpack_device, self._device
+
     def borrowed(self, array: object) -> tuple[CudaMemory, np.dtype, tuple[int, ...]] | None:
-        place = self.dlpack_device, self._device
-        found = dlpack.borrow(array, place, self._stream.handle, self._finished)
+        found = dlpack.borrow(array, self.dlpack_place, self._stream.handle, self._finished)
         if found is None:
             return None
         memory = found.memory
@@ -338,7 +375,7 @@ class Cuda:
     def lent(self, memory: CudaMemory, dtype: np.dtype, shape: tuple[int, ...]) -> object:
         """Returns an array of this device's memory as a capsule of DLPack."""
         self._finished()
-        return dlpack.lend(memory, dtype, shape, (self.dlpack_device, self._device))
+        return dlpack.lend(memory, dtype, shape, self.dlpack_place)
 
     def _finished(self) -> None:
         """Waits until all work is done; an error returns with the next call."""

@@ -41,6 +41,12 @@ class PoolProperties(ctypes.Structure):
     )
 
 
+class Access(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = (("location_type", ctypes.c_int), ("location_id", ctypes.c_int), ("flags", ctypes.c_int))
+
+
 class CudaMemory:
     """Bytes on a device, from a pool, or a part of such bytes, which keeps the whole."""
 
@@ -76,6 +82,13 @@ class Pool:
         """Keeps all memory that is released, even when the device is idle."""
         keep_all = ctypes.c_uint64((1 << 64) - 1)
         self._cuda.cuMemPoolSetAttribute(self.handle, _RELEASE_THRESHOLD, ctypes.byref(keep_all))
+
+    def open_to(self, device: int) -> None:
+        """Lets another device access the memory."""
+        on_device, read_and_write = 1, 3
+        access = Access(on_device, device, read_and_write)
+        with self._current():
+            self._cuda.cuMemPoolSetAccess(self.handle, ctypes.byref(access), 1)
 
     def allocate(self, nbytes: int) -> CudaMemory:
         with self._current(), during(f"allocating {nbytes} bytes"):

@@ -121,6 +121,11 @@ class Driver(Repeating[M, K], Protocol[M, K]):
         functions for native code waits, and returns nothing."""
         ...
 
+    def receive(self, target: M, source: Memory, sender: AnyDriver) -> bool:
+        """Copies all bytes of another device's memory, in the order of the work of both; the devices do it by
+        themselves. Returns False, and has done nothing, if they cannot."""
+        ...
+
     def address(self, memory: M) -> int:
         """Returns the address of memory on the device, for other libraries."""
         ...
@@ -132,3 +137,13 @@ class Driver(Repeating[M, K], Protocol[M, K]):
 
 AnyDriver = Driver[Any, Any]
 """A driver whose memory and kernels are only passed on."""
+
+
+def copy_between(target: Memory, receiver: AnyDriver, source: Memory, sender: AnyDriver) -> None:
+    """Copies all bytes of memory to that of the same or another device: through the host, if there is no other way."""
+    if sender is receiver:
+        receiver.copy(target, source, source.nbytes)
+    elif not receiver.receive(target, source, sender):
+        array = np.empty(source.nbytes, np.uint8)
+        sender.download(array, source)
+        receiver.upload(target, array)

@@ -41,6 +41,7 @@ class Hip(Cuda):
 
     def _retain(self, opened: ExitStack) -> None:
         """HIP has no contexts, only a current device for each thread; events can be used with any device."""
+        self._home = self._device
 
     def _describe(self) -> None:
         properties = Properties()

@@ -25,6 +25,11 @@ OWN: dict[str, tuple[type, ...]] = {
 }
 """The functions that NVIDIA's API does not have, or not as simple."""
 
+CHANGED: dict[str, tuple[type, ...]] = {
+    "cuMemcpyPeerAsync": (ctypes.c_uint64, _INT, ctypes.c_uint64, _INT, ctypes.c_size_t, _P),
+}
+"""The functions that take numbers of devices in place of contexts."""
+
 CONTEXTS = frozenset(
     ("cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2")
 )
@@ -56,7 +61,7 @@ granted memory nor told of arrays that the device copies."""
 
 SHARED = {name: kinds for name, kinds in FUNCTIONS.items() if name not in CONTEXTS | OTHERS}
 
-API = Api("HIP", "AMD's HIP", SHARED | OWN, symbol, 10_000_000, 100_000)
+API = Api("HIP", "AMD's HIP", SHARED | CHANGED | OWN, symbol, 10_000_000, 100_000)
 
 
 @functools.cache

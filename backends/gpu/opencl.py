@@ -20,7 +20,7 @@ import numpy as np
 
 from trivium.backends.gpu import spirv
 from trivium.backends.gpu.dialect import Dialect
-from trivium.backends.gpu.driver import Queue, Recordings
+from trivium.backends.gpu.driver import AnyDriver, Memory, Queue, Recordings
 from trivium.backends.gpu.plan import TensorMap
 from trivium.ir.errors import Error, ExecutionError
 
@@ -183,6 +183,10 @@ class OpenCl:
         if nbytes:
             with _during("copying on the device"):
                 library().enqueue_copy(self._queue, target.buffer, source.buffer, byte_count=nbytes)
+
+    def receive(self, target: OpenClMemory, source: Memory, sender: AnyDriver) -> bool:
+        """Each device has a context of its own, and buffers cannot be used in another one."""
+        return False
 
     def borrowed(self, array: object) -> None:
         """Arrays of other libraries are not OpenCL buffers."""

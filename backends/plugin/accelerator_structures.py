@@ -29,6 +29,7 @@ class AcceleratorFunctions(ctypes.Structure):
         ("release", _function(_NUMBERS, ctypes.c_size_t)),
         ("upload", _function(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t)),
         ("download", _function(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t)),
+        ("copy", _function(ctypes.c_uint64, ctypes.c_uint64)),
         ("address", _function(ctypes.c_uint64, _NUMBERS)),
         ("run", _function(ctypes.c_uint64, _NUMBERS, ctypes.c_size_t)),
         ("mark", _function(ctypes.c_char_p, ctypes.POINTER(AcceleratorEvent))),

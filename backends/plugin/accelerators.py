@@ -13,7 +13,7 @@ import numpy as np
 
 from trivium.backends import native, platforms
 from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
-from trivium.backends.gpu.driver import AnyDriver, Memory
+from trivium.backends.gpu.driver import AnyDriver, Memory, copy_between
 from trivium.backends.plugin.together import DividedProgram
 from trivium.ir.errors import ExecutionError
 
@@ -79,6 +79,10 @@ def download(number: int, target: int | None, nbytes: int) -> None:
     driver.download(_host(target, nbytes), memory)
 
 
+def copy(target: int, source: int) -> None:
+    copy_between(*_memories[target], *_memories[source])
+
+
 def _host(address: int | None, nbytes: int) -> np.ndarray:
     """Returns the host's memory as bytes."""
     if not nbytes:
@@ -89,6 +93,14 @@ def _host(address: int | None, nbytes: int) -> np.ndarray:
 def address(number: int, address: Any) -> None:
     memory, driver = _memories[number]
     address[0] = driver.address(memory)
+
+
+def memory_at(address: int) -> tuple[Memory, AnyDriver]:
+    """Returns the memory that begins at an address, and the driver of its device."""
+    for memory, driver in list(_memories.values()):
+        if driver.address(memory) == address:
+            return memory, driver
+    raise ExecutionError(f"no memory that is in use begins at {address:#x}")
 
 
 def run(program: int, memories: Any, count: int) -> None:

@@ -17,7 +17,7 @@ from trivium.backends.gpu import opencl
 
 SEVERAL = "needs several devices, which OpenCL's runtime for processors is not"
 ADDRESS = "needs the address of an array, which OpenCL does not have"
-DLPACK = "JAX exports and imports the memory of GPUs of its own platforms only"
+DLPACK = "the check is for memory of the host"
 
 OTHERS = {
     "several_devices": SEVERAL,
@@ -102,6 +102,54 @@ with simulator.simulated():
         assert there.devices() == {{other}}
         np.testing.assert_array_equal(jax.device_put(there, device), step(w, x)[0])
 """
+
+
+SHARED = """
+from tests.backends.gpu import {simulator} as simulator
+with simulator.simulated():
+    import gc, jax, jax.numpy as jnp, numpy as np, trivium
+    from trivium.backends import platforms
+    driver = platforms.client_of("{platform}", 0).driver
+    uploads, kept = [], driver.upload
+    driver.upload = lambda *operands: (uploads.append(1), kept(*operands))
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = jnp.asarray(given) + 1
+    negate = "func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {{ %0 = stablehlo.negate %x : tensor<2x3xf32>" + (
+        " return %0 : tensor<2x3xf32> }}")
+    run = trivium.compile(trivium.parse(negate), device="{platform}:0")
+    uploads.clear()
+    np.testing.assert_array_equal(run(x)[0], -(given + 1))
+    print(len(uploads), x.__dlpack_device__() == driver.dlpack_place)
+    memory, dtype, shape = driver.borrowed(x)
+    print(memory.address == x.unsafe_buffer_pointer(), dtype, shape)
+    copied, _, _ = driver.borrowed(jnp.array(x, copy=True))
+    print(copied.address != memory.address, jnp.array(x).__dlpack__(copy=True) is not None)
+    jax.jit(lambda x: x * 2, donate_argnums=0)(x).block_until_ready()
+    print(x.is_deleted())
+    del x
+    gc.collect()
+    other = jnp.zeros((2, 3)) + 5
+    result = np.empty((2, 3), np.float32)
+    driver.download(result, memory)
+    np.testing.assert_array_equal(result, given + 1)
+    print(*np.from_dlpack(jax.device_put(other, jax.devices("cpu")[0]))[0])
+    try:
+        other.__dlpack__(dl_device=(1, 0))
+    except BufferError as error:
+        print("was asked for on" in str(error))
+    del memory, copied
+"""
+
+
+@needs_simulator
+@pytest.mark.parametrize(("platform", "simulator"), [("cuda", "simulator"), ("hip", "simulated_hip")])
+def test_arrays_are_shared_in_the_gpus_memory(platform: str, simulator: str) -> None:
+    """They are not copied, and live as long as somebody uses them."""
+    names = "trivium_gpu,cpu"
+    script = SHARED.format(simulator=simulator, platform=platform)
+    done = run("-c", script, TRIVIUM_GPU=platform, TRIVIUM_CACHE="0", JAX_PLATFORMS=names)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["0 True", "True float32 (2, 3)", "True True", "True", "5.0 5.0 5.0", "True"]
 
 
 @needs_simulator

@@ -125,6 +125,8 @@ void Accelerator::Download(void* memory, void* target, size_t bytes) {
   Call(&AcceleratorFunctions::download, Number(memory), target, bytes);
 }
 
+void Accelerator::Copy(void* target, void* source) { Call(&AcceleratorFunctions::copy, Number(target), Number(source)); }
+
 void* Accelerator::Address(void* memory) {
   void* address = nullptr;
   Call(&AcceleratorFunctions::address, Number(memory), &address);

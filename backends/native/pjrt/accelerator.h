@@ -39,6 +39,8 @@ struct AcceleratorFunctions {
   // All bytes of a memory. The first may return before they are on the device; then the source may change. The second waits.
   int32_t (*upload)(uint64_t memory, const void* source, size_t bytes, void* failure);
   int32_t (*download)(uint64_t memory, void* target, size_t bytes, void* failure);
+  // All bytes of a memory, to one of the same or another device. May return before they are there.
+  int32_t (*copy)(uint64_t target, uint64_t source, void* failure);
   int32_t (*address)(uint64_t memory, void** address, void* failure);
   // Tells the devices to run a program, by the handle of its compilation, on the memories of arguments, device by device, and then of
   // results.
@@ -70,6 +72,7 @@ class Accelerator {
   static void Release(void* memory);
   static void Upload(void* memory, const void* source, size_t bytes);
   static void Download(void* memory, void* target, size_t bytes);
+  static void Copy(void* target, void* source);
   static void* Address(void* memory);
   static void Run(uint64_t program, void* const* memories, size_t count);
 

@@ -105,9 +105,7 @@ void Storage::BytesToHost(void* target, size_t offset, size_t count) const {
 void Storage::CopyFrom(const Storage& source) const {
   if (is_on_host_) return source.BytesToHost(data_, 0, bytes_);
   if (source.is_on_host_) return Accelerator::Upload(data_, source.data_, bytes_);
-  std::vector<char> all(bytes_);
-  Accelerator::Download(source.data_, all.data(), bytes_);
-  Accelerator::Upload(data_, all.data(), bytes_);
+  Accelerator::Copy(data_, source.data_);
 }
 
 void Storage::BytesFromHost(const void* source, size_t offset, size_t count) const {

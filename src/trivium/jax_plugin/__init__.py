@@ -43,6 +43,7 @@ def initialize() -> None:
     asked = GPU in (jax.config.jax_platforms or "").split(",") or CHOICE in os.environ
     if asked or _has_cuda():
         _register(GPU, table)
+        dlpack.register_gpu(GPU)
     plugin.preparations.append(lowerings.register_callbacks)
     foreign.register(PLATFORM)
     dlpack.register(PLATFORM)

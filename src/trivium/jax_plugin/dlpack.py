@@ -1,5 +1,5 @@
-"""DLPack for arrays of Trivium's device, whose memory is the host's. JAX exports arrays of its own platforms only, and
-puts what it imports from the host's memory on its CPU platform, where computations with it would then run."""
+"""DLPack for arrays of Trivium's devices. JAX exports arrays of its own platforms only, and puts what it imports from
+the host's memory on its CPU platform, where computations with it would then run."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ def register(platform: str) -> None:
     array = cast(Any, ArrayImpl)
     array.__dlpack__ = _exporting(array.__dlpack__, platform)
     array.__dlpack_device__ = _located(array.__dlpack_device__, platform)
+
+
+def register_gpu(platform: str) -> None:
+    """Lets arrays of a platform of GPUs be exported, in the GPU's memory."""
+    array = cast(Any, ArrayImpl)
+    array.__dlpack__ = _exporting_from_gpu(array.__dlpack__, platform)
+    array.__dlpack_device__ = _located_on_gpu(array.__dlpack_device__, platform)
 
 
 class _Platforms(dict):
@@ -78,6 +85,44 @@ def _located(locate: Callable[..., object], platform: str) -> Callable[..., obje
         return (CPU, 0) if _is_on(self, platform) else locate(self)
 
     return __dlpack_device__
+
+
+def _exporting_from_gpu(export: Callable[..., object], platform: str) -> Callable[..., object]:
+    """The function that exports an array: one of this platform when all work on its GPU is done, so that the stream of
+    whoever takes it does not matter. Its memory lives as long as that is used, even if the array is donated."""
+
+    def __dlpack__(
+        self: Any, *, dl_device: tuple[enum.Enum, int] | None = None, copy: bool | None = None, **options: Any
+    ) -> object:
+        if not _is_on(self, platform):
+            return export(self, dl_device=dl_device, copy=copy, **options)
+        if dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError(f"the array is on {self.__dlpack_device__()}, and was asked for on {dl_device}")
+        if (order := self.format.layout.major_to_minor) != tuple(range(self.ndim)):
+            raise BufferError(f"the array has its dimensions in the order {order}, expected row-major order")
+        shared = jax.numpy.array(self, copy=True) if copy else self
+        memory, driver = _memory_of(shared)
+        return driver.lent(memory, shared.dtype, shared.shape)
+
+    return __dlpack__
+
+
+def _located_on_gpu(locate: Callable[..., object], platform: str) -> Callable[..., object]:
+    def __dlpack_device__(self: jax.Array) -> object:
+        if not _is_on(self, platform):
+            return locate(self)
+        _, driver = _memory_of(self)
+        kind, number = driver.dlpack_place
+        return DLDeviceType(kind), number
+
+    return __dlpack_device__
+
+
+def _memory_of(array: Any) -> tuple[Any, Any]:
+    """Returns an array's memory on its GPU, and the driver. Raises an error for OpenCL, whose memory has no address."""
+    from trivium.backends.plugin import accelerators
+
+    return accelerators.memory_at(array.block_until_ready().unsafe_buffer_pointer())
 
 
 def _is_on(array: jax.Array, platform: str) -> bool:

@@ -147,16 +147,20 @@ int unsafe() {
   return code;
 }
 
-// Whether bytes lie in one block of the memory of the thread's device.
-bool on_device(uint64_t address, size_t bytes) {
-  if (elsewhere) return true;
+// Whether bytes lie in one block of a device's memory.
+bool on_device_of(int owner, uint64_t address, size_t bytes) {
   for (auto &[handle, kind] : live) {
-    if (!is_here(handle, "pool")) continue;
+    if (strcmp(kind, "pool") || homes[handle] != owner) continue;
     for (auto &[begin, size] : static_cast<Pool *>(handle)->blocks) {
       if (address >= uint64_t(begin) && address + bytes <= uint64_t(begin) + size) return true;
     }
   }
   return false;
+}
+
+// The same for the thread's device.
+bool on_device(uint64_t address, size_t bytes) {
+  return elsewhere || on_device_of(device(), address, bytes);
 }
 
 bool on_host(const void *address, size_t bytes) {
@@ -241,6 +245,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int) {
   *value = found->second;
   return kSuccess;
 }
+int cuDeviceCanAccessPeer(int *can, int, int) { BEGIN(false); *can = 1; return kSuccess; }
 int cuDeviceTotalMem_v2(size_t *bytes, int) { BEGIN(false); *bytes = total; return kSuccess; }
 
 #ifndef FAKE_HIP
@@ -334,6 +339,14 @@ int cuMemPoolTrimTo(void *pool, size_t bytes) {
   }
   return kSuccess;
 }
+struct Access { int kind, device, flags; };
+int cuMemPoolSetAccess(void *pool, const Access *access, size_t count) {
+  BEGIN(true);
+  REQUIRE(is_here(pool, "pool"), kInvalidHandle);
+  REQUIRE(count == 1 && access->kind == 1 && access->flags == 3, kInvalidValue);
+  REQUIRE(access->device >= 0 && access->device < kDevices && access->device != device(), kInvalidDevice);
+  return kSuccess;
+}
 int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream) {
   BEGIN(true);
   REQUIRE(is_here(pool, "pool") && is_here(stream, "stream"), kInvalidHandle);
@@ -403,6 +416,19 @@ int cuMemcpyDtoHAsync_v2(void *target, uint64_t source, size_t bytes, void *stre
 int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void *stream) {
   BEGIN(true);
   REQUIRE(on_device(target, bytes) && on_device(source, bytes), kInvalidValue);
+  return enqueue(stream, [=] { memmove(reinterpret_cast<void *>(target), reinterpret_cast<void *>(source), bytes); });
+}
+#ifdef FAKE_HIP
+using Home = int;
+int device_of(Home home) { return home; }
+#else
+using Home = Context *;
+int device_of(Home home) { return home->device; }
+#endif
+int cuMemcpyPeerAsync(uint64_t target, Home target_home, uint64_t source, Home source_home, size_t bytes, void *stream) {
+  BEGIN(true);
+  REQUIRE(on_device_of(device_of(target_home), target, bytes), kInvalidValue);
+  REQUIRE(on_device_of(device_of(source_home), source, bytes), kInvalidValue);
   return enqueue(stream, [=] { memmove(reinterpret_cast<void *>(target), reinterpret_cast<void *>(source), bytes); });
 }
 

@@ -9,6 +9,7 @@
 #define cuDeviceGet hipDeviceGet
 #define cuDeviceGetName hipDeviceGetName
 #define cuDeviceGetAttribute hipDeviceGetAttribute
+#define cuDeviceCanAccessPeer hipDeviceCanAccessPeer
 #define cuDeviceTotalMem_v2 hipDeviceTotalMem
 #define cuStreamCreate hipStreamCreateWithFlags
 #define cuStreamDestroy_v2 hipStreamDestroy
@@ -26,6 +27,7 @@
 #define cuMemPoolSetAttribute hipMemPoolSetAttribute
 #define cuMemPoolGetAttribute hipMemPoolGetAttribute
 #define cuMemPoolTrimTo hipMemPoolTrimTo
+#define cuMemPoolSetAccess hipMemPoolSetAccess
 #define cuMemAllocFromPoolAsync hipMallocFromPoolAsync
 #define cuMemFreeAsync hipFreeAsync
 #define cuMemGetInfo_v2 hipMemGetInfo
@@ -34,6 +36,7 @@
 #define cuMemcpyHtoDAsync_v2 hipMemcpyHtoDAsync
 #define cuMemcpyDtoHAsync_v2 hipMemcpyDtoHAsync
 #define cuMemcpyDtoDAsync_v2 hipMemcpyDtoDAsync
+#define cuMemcpyPeerAsync hipMemcpyPeerAsync
 #define cuModuleUnload hipModuleUnload
 #define cuModuleGetFunction hipModuleGetFunction
 #define cuLaunchKernel hipModuleLaunchKernel

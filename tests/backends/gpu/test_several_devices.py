@@ -77,12 +77,76 @@ def test_an_argument_in_memory_of_the_other_is_copied(clients: list[GpuClient]) 
     assert there.memory.device is second.devices[0]
     expect_equal(here.to_numpy())
     expect_equal(there.to_numpy())
-    # What the first has copied to the host: the argument of the second, and its own result.
+    # Not through the host.
     simulator.fake().fake_reset(0, 0)
     executables[1].execute_buffers([argument])
-    assert (calls("cuMemcpyDtoHAsync_v2"), calls("cuMemcpyHtoDAsync_v2")) == (1, 1)
+    assert (calls("cuMemcpyPeerAsync"), calls("cuMemcpyDtoHAsync_v2"), calls("cuMemcpyHtoDAsync_v2")) == (1, 0, 0)
     executables[1].execute_buffers([second.buffer_from_host(X)])
-    assert (calls("cuMemcpyDtoHAsync_v2"), calls("cuMemcpyHtoDAsync_v2")) == (1, 2)
+    assert (calls("cuMemcpyPeerAsync"), calls("cuMemcpyDtoHAsync_v2"), calls("cuMemcpyHtoDAsync_v2")) == (1, 0, 1)
+
+
+def cuda(client: GpuClient) -> Cuda:
+    assert isinstance(client.driver, Cuda)
+    return client.driver
+
+
+def sent(clients: list[GpuClient], first_works: bool) -> np.ndarray:
+    """Returns what arrives at the second device of bytes that the first one has only been told to write. `first_works`:
+    it then writes others to the same memory, before the second one is asked."""
+    first, second = map(cuda, clients)
+    source, target = first.allocate(4096), second.allocate(4096)
+    first.upload(source, np.full(4096, 7, np.uint8))
+    assert second.receive(target, source, first)
+    if first_works:
+        address = source.address
+        del source
+        again = first.allocate(4096)
+        assert again.address == address
+        first.upload(again, np.full(4096, 9, np.uint8))
+        first.event().wait()
+    result = np.empty(4096, np.uint8)
+    second.download(result, target)
+    return result
+
+
+def test_copies_between_devices_are_in_the_order_of_both(clients: list[GpuClient]) -> None:
+    for first_works in (True, False):
+        assert (sent(clients, first_works) == 7).all()
+    assert calls("cuMemcpyPeerAsync") == 2
+    assert calls("cuMemPoolSetAccess") == 1
+
+
+@pytest.mark.parametrize("left_out", [0, 1])
+def test_each_device_waits_for_the_other(
+    left_out: int, clients: list[GpuClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, turns = Cuda._follow_device, iter(range(2))
+
+    def follow(self: Cuda, leader: Cuda) -> None:
+        if next(turns) != left_out:
+            kept(self, leader)
+
+    monkeypatch.setattr(Cuda, "_follow_device", follow)
+    assert (sent(clients, left_out == 1) != 7).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["cuDeviceCanAccessPeer", "cuMemPoolSetAccess", "cuMemcpyPeerAsync", "cuEventRecord", "cuStreamWaitEvent"]
+)
+def test_a_copy_between_devices_that_fails(name: str, clients: list[GpuClient]) -> None:
+    first, second = map(cuda, clients)
+    source, target = first.allocate(64), second.allocate(64)
+    simulator.fake().fake_fail(name.encode(), 1)
+    with pytest.raises(ExecutionError, match=f"CUDA failed, copying 64 bytes from cuda:0: {name} returned"):
+        second.receive(target, source, first)
+    simulator.fake().fake_reset(0, 0)
+    assert second.receive(target, source, first)
+
+
+def test_memory_of_another_platform_is_copied_through_the_host(clients: list[GpuClient], device: GpuClient) -> None:
+    argument = device.buffer_from_host(X)
+    expect_equal(clients[1].compile(trivium.parse(TEXT)).execute_buffers([argument])[0].to_numpy())
+    assert calls("cuMemcpyPeerAsync") == 0
 
 
 EXCHANGES = """func.func @main(%x: tensor<2x3xf32>, %n: tensor<i32>)
