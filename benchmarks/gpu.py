@@ -4,14 +4,15 @@ python -m benchmarks.gpu [--device cuda:0] [--seconds 1] [--json out/gpu.json] [
 
 The first line is the rate at which the device copies its own memory. Rows that only move memory are compared with it,
 and products with their peers. Results are compared before anything is measured; contenders then take turns. If a row
-fails or is wrong, or a peer fails, its line reports that, and the others are measured nevertheless. The file is written
-after each row."""
+fails, hangs or is wrong, or a peer fails, its line reports that, and the others are measured nevertheless: each row has
+a process of its own. The file is written after each row."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -23,7 +24,9 @@ import ml_dtypes
 import numpy as np
 
 import trivium
+from benchmarks.apart import apart
 from trivium.backends import client
+from trivium.backends.gpu import cuda
 from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
 from trivium.compiler.driver import CompileOptions
 from trivium.ir.errors import Error
@@ -372,14 +375,53 @@ def report(
             yield described(found), asdict(found)
 
 
+def report_apart(device: str, names: list[str], seconds: float, limit: float) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Does the same, with a process for each row, of which the first one that measures anything tells the heading."""
+    has_heading = False
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "figures.json")
+            options = [
+                "--device",
+                device,
+                "--seconds",
+                str(seconds),
+                "--limit",
+                "0",
+                "--json",
+                str(file),
+                "--row",
+                name,
+            ]
+            told = apart(["-m", "benchmarks.gpu", *options], limit)
+            found = json.loads(file.read_text()) if file.exists() else []
+        if found and not has_heading:
+            has_heading = True
+            yield told.lines[0], found[0]
+            yield "\n".join(told.lines[1:3]), {}
+        if len(found) > 1:
+            yield told.lines[3], found[1]
+        else:
+            yield f"| {name} | {told.failure} | | | |", {"name": name, "failed": told.failure}
+
+
+def require_gpu(device: str) -> None:
+    """Refuses everything but an NVIDIA GPU, without using it."""
+    if device.partition(":")[0] != "cuda":
+        raise click.ClickException(f"{device} is not an NVIDIA GPU; times of anything else would be meaningless")
+    try:
+        cuda.count()
+    except Error as error:
+        raise click.ClickException(f"{device} is not there, so there is nothing to measure: {error}") from None
+
+
 def opened(device: str) -> GpuClient:
-    """Returns the client of a GPU; refuses anything else."""
+    """Returns the client of a GPU."""
     try:
         found = client(device)
     except Error as error:
-        raise click.ClickException(f"{device} is not there, so there is nothing to measure: {error}") from None
-    if not isinstance(found, GpuClient) or found.platform_name != "cuda":
-        raise click.ClickException(f"{device} is not an NVIDIA GPU; times of anything else would be meaningless")
+        raise click.ClickException(str(error)) from None
+    assert isinstance(found, GpuClient), "it is an NVIDIA GPU"
     return found
 
 
@@ -387,13 +429,23 @@ def opened(device: str) -> GpuClient:
 @click.option("--device", default="cuda:0")
 @click.option("--seconds", default=1.0, help="the time of each contender of a row")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="writes the figures to a file")
+@click.option("--limit", default=300.0, help="the most seconds of a row; 0 measures all rows in this process")
+@click.option("--row", "exactly", help="the name of the only row")
 @click.argument("names", nargs=-1)
-def main(device: str, seconds: float, path: Path | None, names: tuple[str, ...]) -> None:
+def main(
+    device: str, seconds: float, path: Path | None, limit: float, exactly: str | None, names: tuple[str, ...]
+) -> None:
     # JAX would take most of the device's memory for itself.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    on, kept = opened(device), list[dict[str, Any]]()
-    chosen = [row for row in rows() if not names or any(name in row.name for name in names)]
-    for line, data in report(on, chosen, seconds):
+    require_gpu(device)
+    kept = list[dict[str, Any]]()
+    chosen = [row for row in rows() if exactly in (None, row.name)]
+    chosen = [row for row in chosen if not names or any(name in row.name for name in names)]
+    if limit:
+        told = report_apart(device, [row.name for row in chosen], seconds, limit)
+    else:
+        told = report(opened(device), chosen, seconds)
+    for line, data in told:
         click.echo(line)
         kept += [data] if data else []
         if path is not None:

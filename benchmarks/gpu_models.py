@@ -4,7 +4,8 @@ python -m benchmarks.gpu_models [--seconds 5] [--tf32] [name ...]
 
 Their results (for a training step, the gradients) are compared before anything is measured. A training step is a
 forward and a backward pass, without an optimizer. Both compute with f32, or both may round factors to tf32. If a model
-fails or is wrong, its line reports that, and the others are measured nevertheless."""
+fails, hangs or is wrong, its line reports that, and the others are measured nevertheless: each model has a process of
+its own."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from typing import Any
 import click
 import torch
 
+from benchmarks.apart import apart
 from benchmarks.gpu import OURS, Call, brief, timed
 from benchmarks.launches import without_dropout
 from benchmarks.rows.models import Part, bert_base, resnet_50
@@ -111,11 +113,30 @@ def measured(
     return {backend: median(turn[backend] for turn in turns) for backend in backends}
 
 
+def row(name: str, seconds: float) -> tuple[str, bool]:
+    """Returns the line of a model, and whether it was measured."""
+    try:
+        times = measured(name, (OURS, PEER), "cuda", torch.cuda.synchronize, seconds)
+    except Exception as error:
+        return f"| {name} | {brief(error)} | |", False
+    return f"| {name} | {1e3 * times[OURS]:.2f} ms | {times[PEER] / times[OURS]:.2f} |", True
+
+
+def row_apart(name: str, seconds: float, tf32: bool, limit: float) -> tuple[str, bool]:
+    """The same, measured by another process."""
+    options = ["--seconds", str(seconds), *(["--tf32"] if tf32 else []), "--limit", "0", "--row", name]
+    told = apart(["-m", "benchmarks.gpu_models", *options], limit)
+    lines = [line for line in told.lines if line.startswith(f"| {name} | ")]
+    return (lines[0], not told.failure) if lines else (f"| {name} | {told.failure} | |", False)
+
+
 @click.command(help=__doc__)
 @click.option("--seconds", default=5.0, help="the time of each contender of a model")
 @click.option("--tf32", is_flag=True, help="factors may be rounded to tf32")
+@click.option("--limit", default=1200.0, help="the most seconds of a model; 0 measures all models in this process")
+@click.option("--row", "exactly", help="the name of the only model")
 @click.argument("names", nargs=-1)
-def main(seconds: float, tf32: bool, names: tuple[str, ...]) -> None:
+def main(seconds: float, tf32: bool, limit: float, exactly: str | None, names: tuple[str, ...]) -> None:
     if not torch.cuda.is_available():
         raise click.ClickException("PyTorch finds no GPU, so there is nothing to measure")
     round_to_tf32(tf32)
@@ -123,13 +144,11 @@ def main(seconds: float, tf32: bool, names: tuple[str, ...]) -> None:
     click.echo("| model | ours | their time over ours |\n| --- | --- | --- |")
     failed = list[str]()
     for name in MODELS:
-        if not names or any(asked in name for asked in names):
-            try:
-                times = measured(name, (OURS, PEER), "cuda", torch.cuda.synchronize, seconds)
-                click.echo(f"| {name} | {1e3 * times[OURS]:.2f} ms | {times[PEER] / times[OURS]:.2f} |")
-            except Exception as error:
-                failed.append(name)
-                click.echo(f"| {name} | {brief(error)} | |")
+        if exactly not in (None, name) or (names and not any(asked in name for asked in names)):
+            continue
+        line, is_measured = row_apart(name, seconds, tf32, limit) if limit else row(name, seconds)
+        click.echo(line)
+        failed += [] if is_measured else [name]
     if failed:
         raise click.ClickException(f"not measured: {', '.join(failed)}")
 

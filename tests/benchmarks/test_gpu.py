@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from click import ClickException
 from click.testing import CliRunner
 
 import trivium
-from benchmarks import gpu
+from benchmarks import apart, gpu
 from tests.backends.gpu import simulator
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda_library import library
@@ -61,7 +62,8 @@ def test_failing_rows_and_failing_peers_are_reported(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(gpu, "rows", lambda: [replace(listed[0], text="no program"), listed[1]])
     with simulator.opened() as device:
         monkeypatch.setattr(gpu, "opened", lambda name: GpuClient(device, 0))
-        told = CliRunner().invoke(gpu.main, ["--seconds", "0", "--json", str(figures)])
+        monkeypatch.setattr(gpu, "require_gpu", lambda name: None)
+        told = CliRunner().invoke(gpu.main, ["--seconds", "0", "--limit", "0", "--json", str(figures)])
     assert told.exit_code == 1
     first, second = told.output.splitlines()[3:5]
     assert first.startswith("| tanh(x) * y + x | ")
@@ -69,6 +71,51 @@ def test_failing_rows_and_failing_peers_are_reported(monkeypatch: pytest.MonkeyP
     assert "torch failed, RuntimeError: no such / kernel |" in second
     assert "not measured: tanh(x) * y + x" in told.output
     assert [row.get("name") for row in json.loads(figures.read_text())] == [None, "tanh(x) * y + x", "softmax"]
+
+
+SIMULATED = """
+import time
+from benchmarks import apart, gpu
+from tests.backends.gpu import simulator
+
+listed = gpu.rows(128)[:3]
+gpu.rows, gpu.copy_rate = lambda: listed, lambda on, nbytes, seconds: 1e9
+gpu.of_jax = lambda row, given: None
+gpu.of_torch = lambda row, given: time.sleep(600) if row.name == "softmax" else None
+with simulator.simulated():
+    gpu.main()
+"""
+
+
+@pytest.mark.skipif(simulator.compiler() is None, reason="no compiler of C++ builds the simulator")
+def test_a_row_that_hangs_ends_and_the_next_one_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each process measures on a simulated GPU."""
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    given, figures = [], tmp_path / "figures.json"
+
+    def apart_on_the_simulator(arguments: Sequence[str], limit: float) -> apart.Told:
+        given.append(list(arguments))
+        return apart.apart(["-c", SIMULATED, *arguments[2:]], 1 if "softmax" in arguments else limit)
+
+    monkeypatch.setattr(gpu, "apart", apart_on_the_simulator)
+    monkeypatch.setattr(gpu, "require_gpu", lambda name: None)
+    monkeypatch.setattr(gpu, "rows", lambda kept=gpu.rows: kept()[:3])
+    told = CliRunner().invoke(gpu.main, ["--seconds", "0", "--limit", "60", "--json", str(figures)])
+    assert told.exit_code == 1
+    heading, *table = told.output.splitlines()
+    assert "Fake, sm_80" in heading
+    assert table[2].startswith("| tanh(x) * y + x | ")
+    assert table[3] == "| softmax | it did not end in 1 s | | | |"
+    assert table[4].startswith("| layer norm | ")
+    assert "not measured: softmax" in told.output
+    assert [data.get("name") for data in json.loads(figures.read_text())] == [None, *(row.name for row in gpu.rows())]
+    assert all(arguments[:2] == ["-m", "benchmarks.gpu"] for arguments in given)
+
+
+def test_a_process_that_fails() -> None:
+    assert apart.apart(["-c", "print(1)"], 60) == apart.Told(["1"])
+    assert apart.apart(["-c", "print(1); raise ValueError('no')"], 60) == apart.Told(["1"], "ValueError: no")
+    assert apart.apart(["-c", "import os; os._exit(3)"], 60) == apart.Told([], "its process ended with the code 3")
 
 
 @pytest.mark.skipif(has_driver(), reason="this machine has an NVIDIA driver")
