@@ -68,18 +68,23 @@ def backend(
     keep_lstm_layers(module)
 
     alone: list[CompiledGraph] = []
+    forwards: list[CompiledGraph] = []
 
-    def compiler(kind: str) -> Callable[[fx.GraphModule, Sequence[Input]], CompiledGraph]:
-        return lambda graph, inputs: CompiledGraph(graph, inputs, kind, options)
+    def forward(graph: fx.GraphModule, inputs: Sequence[Input]) -> CompiledGraph:
+        forwards.append(CompiledGraph(graph, inputs, "forward", options))
+        return forwards[-1]
+
+    def backward(graph: fx.GraphModule, inputs: Sequence[Input]) -> CompiledGraph:
+        return CompiledGraph(graph, inputs, "backward", options, forward=forwards[-1] if forwards else None)
 
     def inference(graph: fx.GraphModule, inputs: Sequence[Input]) -> CompiledGraph:
-        compiled = compiler("inference")(graph, inputs)
+        compiled = CompiledGraph(graph, inputs, "inference", options)
         alone.extend([compiled] if is_needless(len(example_inputs), len(inputs)) else [])
         return compiled
 
     compile_all = aot_autograd(
-        fw_compiler=compiler("forward"),
-        bw_compiler=compiler("backward"),
+        fw_compiler=forward,
+        bw_compiler=backward,
         inference_compiler=inference,
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,

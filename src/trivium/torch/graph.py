@@ -63,6 +63,7 @@ class CompiledGraph:
         options: Mapping[str, object],
         visible: Callable[[int], bool] | None = None,
         frozen: Sequence[int] | None = None,
+        forward: CompiledGraph | None = None,
     ):
         # AOTAutograd's mark of a function that takes one list. Its wrappers copy the instance's own attributes.
         self._boxed_call = True
@@ -82,7 +83,9 @@ class CompiledGraph:
             raise Error(f"the option {PROGRAMS} has {most!r}, expected a positive number")
         self.variants: Recent[tuple, Variant | SplitVariant] = Recent(most)
         self.is_static = not any(_is_symbolic(given) for given in example_inputs)
-        tiered = not self.is_static and options.get(TIERED, True) and has_first_tier(graph, kind)
+        tiered = not self.is_static and bool(options.get(TIERED, True)) and has_first_tier(graph, kind)
+        if kind == "backward":
+            tiered &= forward is not None and forward.first_tier is not None
         self.first_tier = FirstTier(graph) if tiered else None
         self.only: Variant | SplitVariant | None = None
         if self.is_static and not self.frozen:

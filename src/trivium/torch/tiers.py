@@ -9,12 +9,25 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._ops import HigherOrderOperator, OpOverload
 
 from trivium.backends.recent import Recent
 
 ATEN = torch.ops.aten
 VIEWS = ATEN.view.default, ATEN._unsafe_view.default
 ADDRESSED = ATEN.as_strided, ATEN.as_strided_copy, ATEN.as_strided_scatter
+
+TRACED_OTHERWISE = ATEN.mkldnn_rnn_layer, ATEN._ctc_loss, ATEN._ctc_loss_backward
+"""Ops whose results are others in PyTorch than in the graph: they have them in a form for our compiler."""
+
+SAVED_ALIKE = (
+    *(ATEN.native_layer_norm, ATEN.native_group_norm, ATEN.native_batch_norm, ATEN._native_batch_norm_legit),
+    *(ATEN._native_batch_norm_legit_functional, ATEN.native_dropout, ATEN.var_mean, ATEN.nll_loss_forward),
+    *(ATEN._scaled_dot_product_flash_attention_for_cpu, ATEN.max_pool2d_with_indices),
+    *(ATEN.max, ATEN.min, ATEN.sort, ATEN.topk, ATEN.aminmax),
+)
+"""Ops with several results, all of which are the same in PyTorch and in a program, so that the backward graph may read
+either. Of other ops, a program may return what only its own backward program reads."""
 
 COMPILED_AT_ONCE = 2
 """For how many combinations of sizes a graph is compiled when they first occur: those of all batches, and of the last
@@ -76,10 +89,22 @@ def most_runs(ops: int, flops: float, accessed: float) -> float:
 
 
 def has_first_tier(graph: fx.GraphModule, kind: str) -> bool:
-    """Whether a graph may run both ways by turns. Values that a compiled forward graph saves are in row-major order,
-    whatever order its backward graph was traced with: ops that take elements by their addresses would take others."""
-    packets = (getattr(node.target, "overloadpacket", None) for node in graph.graph.nodes)
-    return kind != "backward" or not any(packet in ADDRESSED for packet in packets)
+    """Whether a graph may run both ways by turns. What a forward graph saves must then be the same. A program saves it
+    in row-major order, whatever order its backward graph was traced with, which therefore must not take elements by
+    their addresses."""
+    targets = {node.target for node in graph.graph.nodes if node.op == "call_function"}
+    packets = {getattr(target, "overloadpacket", None) for target in targets}
+    if packets & set(TRACED_OTHERWISE):
+        return False
+    if kind == "forward":
+        return all(map(_is_saved_alike, targets))
+    return kind != "backward" or not packets & set(ADDRESSED)
+
+
+def _is_saved_alike(target: object) -> bool:
+    if not isinstance(target, OpOverload):
+        return not isinstance(target, HigherOrderOperator)
+    return len(target._schema.returns) < 2 or target.overloadpacket in SAVED_ALIKE
 
 
 def _of_any_layout(graph: fx.GraphModule) -> fx.GraphModule:
