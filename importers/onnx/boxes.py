@@ -149,6 +149,39 @@ def first_roi_align(ctx: Context, x: Value, boxes: Value, images: Value, **optio
     return roi_align(ctx, x, boxes, images, "output_half_pixel", **options)  # type: ignore[arg-type]
 
 
+@rule("MaxRoiPool")
+def max_roi_pool(ctx: Context, x: Value, rois: Value, pooled_shape: Sequence[int], spatial_scale: float = 1.0) -> Value:
+    """MaxRoiPool(X, rois, pooled_shape, spatial_scale): the largest element in each cell of a grid in each box"""
+    columns = [ctx.squeeze(ctx.slice(rois, 1, i, i + 1), [1]) for i in range(5)]
+    image = ctx.convert(columns[0], I64)
+    left, top, right, bottom = (ctx.add(ops.RoundNearestAfz(ctx.scaled(x, spatial_scale))) for x in columns[1:])
+    found = _largest(ctx, ctx.take(x, image), 2, top, bottom, pooled_shape[0])
+    found = _largest(ctx, found, 3, left, right, pooled_shape[1])
+    is_empty = ctx.compare("EQ", found, ctx.full_like(found, -math.inf))
+    return ctx.select(is_empty, ctx.full_like(found, 0), found)
+
+
+def _largest(ctx: Context, x: Value, dimension: int, low: Value, high: Value, cells: int) -> Value:
+    """Returns the largest element in each cell along a dimension, whose cells differ from box to box."""
+    kind = low.type.element_type
+    length = ctx.binary(ops.Maximum, ctx.plus(ctx.minus(high, low), ctx.scalar(1, kind)), ctx.scalar(1, kind))
+    size = ctx.over(length, ctx.scalar(cells, kind))
+    place = ctx.unsqueeze(ctx.iota([ctx.extent(x, dimension)], 0, kind), [0])
+    parts = []
+    for cell in range(cells):
+        start = ctx.plus(ctx.add(ops.Floor(ctx.scaled(size, cell))), low)
+        end = ctx.plus(ctx.add(ops.Ceil(ctx.scaled(size, cell + 1))), low)
+        is_inside = ctx.binary(
+            ops.And,
+            ctx.compare("GE", place, ctx.unsqueeze(start, [1])),
+            ctx.compare("LT", place, ctx.unsqueeze(end, [1])),
+        )
+        is_inside = ctx.broadcast_in_dim(is_inside, ctx.extents(x), [0, dimension])
+        kept = ctx.select(is_inside, x, ctx.full_like(x, -math.inf))
+        parts.append(ctx.reduce(ops.Maximum, kept, [dimension], keep=True))
+    return ctx.concatenate(parts, dimension)
+
+
 class Samples(NamedTuple):
     """Samples along one dimension, [box, cell, sample]: two places with their weights, and which of them exist; and how
     many a cell of each box has."""

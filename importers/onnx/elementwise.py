@@ -11,7 +11,7 @@ from trivium.importers.onnx.context import Context, axis_of, element_type, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.declare import Op
-from trivium.ir.types import BF16, UI8, is_boolean, is_integer
+from trivium.ir.types import BF16, F64, UI8, is_boolean, is_integer
 
 UNARY = {
     "Acos": ops.Acos,
@@ -134,6 +134,8 @@ def total(ctx: Context, *values: Value) -> Value:
 @rule("Pow", since=7)
 def power(ctx: Context, x: Value, y: Value) -> Value:
     """Pow(X, Y): the result has X's type"""
+    if is_integer(kind := x.type.element_type) and not is_integer(y.type.element_type):
+        return ctx.convert(ctx.binary(ops.Power, ctx.convert(x, F64), ctx.convert(y, F64)), kind)
     return ctx.binary(ops.Power, x, ctx.convert(y, x.type.element_type))
 
 

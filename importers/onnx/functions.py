@@ -46,6 +46,10 @@ def opsets_of(entries: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     return {"" if entry.domain in DEFAULT_DOMAINS else entry.domain: entry.version for entry in entries}
 
 
+DEPRECATED_LATER = frozenset({"GroupNormalization"})
+"""Operators of which ONNX deprecated a version after models had used it, whereas other versions are valid."""
+
+
 class Schema(Protocol):
     """The schema of an operator, typed: the stubs of ONNX's own class lack most of it."""
 
@@ -82,13 +86,12 @@ def is_defined(schema: Schema | None) -> bool:
 def definition_of(schema: Schema, node: onnx.NodeProto, operands: Sequence[Operand], opset: int) -> Body | None:
     """Returns the function by which ONNX defines a node for operands of these types; `None` if it has none for
     them."""
-    plain = [version for version in schema.function_opset_versions if version <= opset]
-    built = [version for version in schema.context_dependent_function_opset_versions if version <= opset]
-    if plain:
-        data = schema.get_function_with_opset_version(max(plain))
-    elif built:
+    if plain := schema.function_opset_versions:
+        data = schema.get_function_with_opset_version(_fitting(plain, opset))
+    elif built := schema.context_dependent_function_opset_versions:
         types = [_type_proto(x).SerializeToString() for x in operands]
-        data = schema.get_context_dependent_function_with_opset_version(max(built), node.SerializeToString(), types)
+        version = _fitting(built, opset)
+        data = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
     else:
         return None
     function = data if isinstance(data, onnx.FunctionProto) else onnx.FunctionProto.FromString(data)
@@ -96,6 +99,12 @@ def definition_of(schema: Schema, node: onnx.NodeProto, operands: Sequence[Opera
     body = body_of(function, node, defaults)
     newest = {"": onnx.defs.onnx_opset_version()}  # some bodies do not say what they use
     return body._replace(opsets={**newest, **body.opsets}) if body.nodes else None
+
+
+def _fitting(versions: Sequence[int], opset: int) -> int:
+    """Returns the newest version of an operator set that is not too new; the oldest, if all are: ONNX defined some
+    operators by functions later, which say what version they use."""
+    return max((version for version in versions if version <= opset), default=min(versions))
 
 
 def _type_proto(x: Operand) -> onnx.TypeProto:

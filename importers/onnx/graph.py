@@ -13,6 +13,7 @@ from trivium.importers.onnx.context import Context, Listed, Operand, element_typ
 from trivium.importers.onnx.files import array_of
 from trivium.importers.onnx.functions import (
     DEFAULT_DOMAINS,
+    DEPRECATED_LATER,
     Body,
     Functions,
     Schema,
@@ -77,7 +78,11 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
         rules."""
         version, domain = self._version(node), "" if node.domain in DEFAULT_DOMAINS else node.domain
         schema = schema_of(node.op_type, version, domain)
-        if schema is None or schema.deprecated or (not domain and schema.since_version > NEWEST):
+        if (
+            schema is None
+            or (schema.deprecated and node.op_type not in DEPRECATED_LATER)
+            or (not domain and schema.since_version > NEWEST)
+        ):
             return None
         return schema
 

@@ -54,6 +54,17 @@ def instance_normalization(ctx: Context, x: Value, scale: Value, bias: Value, ep
     return ctx.plus(ctx.times(normal, ctx.reshape(scale, shape)), ctx.reshape(bias, shape))
 
 
+@rule("GroupNormalization", since=18)
+def group_normalization_of_groups(
+    ctx: Context, x: Value, scale: Value, bias: Value, num_groups: int, epsilon: float = 1e-5
+) -> Value:
+    """GroupNormalization(X, scale, bias, num_groups, epsilon): one scale and one bias for each group"""
+    _, channels, *_ = ctx.extents(x)
+    size = channels // num_groups
+    scale, bias = (ctx.reshape(ctx.broadcast_in_dim(v, (num_groups, size), [0]), (channels,)) for v in (scale, bias))
+    return group_normalization(ctx, x, scale, bias, num_groups, epsilon, stash_type=0)
+
+
 @rule("GroupNormalization", since=21)
 def group_normalization(
     ctx: Context, x: Value, scale: Value, bias: Value, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1

@@ -25,10 +25,10 @@ def reduce(
 ) -> Value:
     """Reduce<kind>(data, axes, keepdims): axes come as a tensor, or as an attribute before version 18"""
     places = ctx.listed(axes, "axes") if isinstance(axes, Value) else list(axes or ())
-    if not places and noop_with_empty_axes:
-        return x
     kind = x.type.element_type
     wide = ctx.convert(x, accumulation_type(kind))
+    if not places and noop_with_empty_axes:  # what comes before and after the reduction remains
+        return ctx.convert(_reduced(ctx, wide, lambda op, x, keep: x, True), kind)
     known = numbers_of(places)
     if known is None:
         return ctx.convert(_reduced(ctx, wide, _over_computed(ctx, places), bool(keepdims)), kind)

@@ -4,7 +4,7 @@ elements around it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -166,42 +166,44 @@ def _of_sizes(
 
 def _coordinates(ctx: Context, axis: Axis, name: str) -> Value:
     """Returns where in the operand the places of the result are."""
-    places = ctx.iota([axis.extent], 0, F64)
-    have, count = (ctx.convert(scalar_of(ctx, extent), F64) for extent in (axis.given, axis.extent))
-    return COORDINATES[name](ctx, axis, places, have, count)
+    # In 32 bits, as other runtimes do: 1.5 over the float nearest to 0.6 is 2.5, on whose side a nearest element is.
+    axis = replace(axis, **{name: ctx.convert(getattr(axis, name), F32) for name in ("scale", "start", "end")})
+    places = ctx.iota([axis.extent], 0, F32)
+    have, count = (ctx.convert(scalar_of(ctx, extent), F32) for extent in (axis.given, axis.extent))
+    return ctx.convert(COORDINATES[name](ctx, axis, places, have, count), F64)
 
 
 def _half_pixel(ctx: Context, axis: Axis, places: Value, have: Value, count: Value) -> Value:
-    half = ctx.scalar(0.5, F64)
+    half = ctx.scalar(0.5, F32)
     return ctx.minus(ctx.over(ctx.plus(places, half), axis.scale), half)
 
 
 def _symmetric(ctx: Context, axis: Axis, places: Value, have: Value, count: Value) -> Value:
     adjustment = ctx.over(count, ctx.times(axis.scale, have))
-    offset = ctx.times(ctx.times(have, ctx.scalar(0.5, F64)), ctx.minus(ctx.scalar(1, F64), adjustment))
+    offset = ctx.times(ctx.times(have, ctx.scalar(0.5, F32)), ctx.minus(ctx.scalar(1, F32), adjustment))
     return ctx.plus(offset, _half_pixel(ctx, axis, places, have, count))
 
 
 def _pytorch(ctx: Context, axis: Axis, places: Value, have: Value, count: Value) -> Value:
-    one = ctx.scalar(1, F64)
+    one = ctx.scalar(1, F32)
     found = _half_pixel(ctx, axis, places, have, count)
     return ctx.select(ctx.compare("GT", count, one), found, ctx.full_like(found, 0))
 
 
 def _align_corners(ctx: Context, axis: Axis, places: Value, have: Value, count: Value) -> Value:
     # ONNX's tests take the length before it is rounded down to a whole number of elements.
-    one, length = ctx.scalar(1, F64), ctx.times(axis.scale, have)
+    one, length = ctx.scalar(1, F32), ctx.times(axis.scale, have)
     steps = ctx.minus(length, one)
     steps = ctx.select(ctx.compare("EQ", count, one), one, steps)
     return ctx.over(ctx.times(places, ctx.minus(have, one)), steps)
 
 
 def _crop(ctx: Context, axis: Axis, places: Value, have: Value, count: Value) -> Value:
-    one, last = ctx.scalar(1, F64), ctx.minus(have, ctx.scalar(1, F64))
+    one, last = ctx.scalar(1, F32), ctx.minus(have, ctx.scalar(1, F32))
     steps = ctx.add(ops.Maximum(ctx.minus(count, one), one))
     step = ctx.over(ctx.times(ctx.minus(axis.end, axis.start), last), steps)
     along = ctx.plus(ctx.times(axis.start, last), ctx.times(places, step))
-    middle = ctx.times(ctx.times(ctx.plus(axis.start, axis.end), ctx.scalar(0.5, F64)), last)
+    middle = ctx.times(ctx.times(ctx.plus(axis.start, axis.end), ctx.scalar(0.5, F32)), last)
     return ctx.select(ctx.compare("GT", count, one), along, middle)
 
 
@@ -212,7 +214,7 @@ COORDINATES: dict[str, Callable[[Context, Axis, Value, Value, Value], Value]] = 
     "align_corners": _align_corners,
     "asymmetric": lambda ctx, axis, places, have, count: ctx.over(places, axis.scale),
     "tf_half_pixel_for_nn": lambda ctx, axis, places, have, count: ctx.over(
-        ctx.plus(places, ctx.scalar(0.5, F64)), axis.scale
+        ctx.plus(places, ctx.scalar(0.5, F32)), axis.scale
     ),
     "tf_crop_and_resize": _crop,
 }

@@ -85,3 +85,10 @@ def test_regions_before_they_were_moved() -> None:
     check_node("RoiAlign", IMAGE, BOXES, IMAGES, opset=10, oracle=by_runtime, output_height=2, sampling_ratio=2)
     with pytest.raises(trivium.UnsupportedOpError, match="mode has median, half_pixel"):
         trivium.from_onnx(node("RoiAlign", IMAGE, BOXES, IMAGES, mode="median"))
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.37])
+def test_largest_elements_in_boxes(scale: float) -> None:
+    rois = [[0, 0, 0, 5, 6], [0, 1.5, 2.4, 1.6, 2.5], [0, -3, -2, 30, 40], [1, 4, 4, 2, 2], [1, 9, 9, 12, 12]]
+    x, boxes = floats(2, 3, 7, 6), np.array(rois, np.float32)
+    check_node("MaxRoiPool", x, boxes, opset=11, pooled_shape=[2, 3], spatial_scale=scale)

@@ -58,6 +58,35 @@ def test_resize_by_scales(rounding: str) -> None:
     check_node("Resize", IMAGE, None, scales, mode="nearest", nearest_mode=rounding)
 
 
+@pytest.mark.parametrize("rounding", ["round_prefer_ceil", "floor"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric"])
+def test_nearest_elements_of_places_between_two(rounding: str, coordinates: str) -> None:
+    image, options = floats(1, 1, 7, 6), {"nearest_mode": rounding, "coordinate_transformation_mode": coordinates}
+    for height, width in ((0.6, 1.7), (0.3, 0.7), (1.2, 2.3)):
+        check_node("Resize", image, None, np.array([1, 1, height, width], np.float32), mode="nearest", **options)
+    check_node("Resize", image, None, None, ints(1, 1, 3, 14), mode="nearest", **options)
+
+
+def test_versions_of_normalization_by_groups() -> None:
+    check_node("GroupNormalization", floats(2, 4, 3), floats(2), floats(2), opset=18, num_groups=2)
+    check_node("GroupNormalization", floats(2, 4, 3), floats(4), floats(4), opset=21, num_groups=2)
+
+
+@pytest.mark.parametrize("kind", ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Prod", "Sum", "SumSquare"])
+def test_reductions_over_no_axes(kind: str) -> None:
+    x = np.array([[0.5, 3], [4, 1]] if kind == "LogSum" else [[-0.5, 3], [4, -1]], np.float32)
+    check_node(f"Reduce{kind}", x, opset=18, noop_with_empty_axes=1)
+
+
+def test_powers_of_integers() -> None:
+    check_node("Pow", np.array([2, 9, 0, -8], np.int32), np.array([2, 0.5, 0.5, 3], np.float32), opset=15)
+    check_node("Pow", floats(4), np.array([2, 3, 0, -1], np.int32), opset=15)
+
+
+def test_operators_that_became_functions_later() -> None:
+    check_node("ThresholdedRelu", floats(3, 4), opset=10, alpha=-0.5)
+
+
 def test_kernels_of_resize() -> None:
     scales = np.array([1, 1, 2, 0.7], np.float32)
     check_node("Resize", IMAGE, None, scales, mode="cubic", exclude_outside=1, cubic_coeff_a=-0.5)
