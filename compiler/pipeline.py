@@ -78,5 +78,5 @@ def optimize(
     target, only the passes run that are the same for every device."""
     own = () if target is None or target.tiles is None else (Tile(target.tiles.shared(target.threads)), CLEAN_UP)
     if target is not None and target.layouts is not None:
-        own = (SkipRows(), WeightGradients(target.vector_bytes), CLEAN_UP, *own)
+        own = (SkipRows(), WeightGradients(target.vector_bytes), ExplicitPadding(target), CLEAN_UP, *own)
     return run_passes(module.clone() if copy else module, (*PIPELINE, *own), verify=verify, observe=observe)

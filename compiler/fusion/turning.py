@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from trivium.compiler.lowering.contraction import accumulate_type, conv_windows, operand_order
-from trivium.compiler.lowering.scalars import dtype_of
+from trivium.compiler.lowering.contraction import conv_windows, matrix_instruction, operand_order
 from trivium.compiler.target import LayoutCosts, Target
 from trivium.ir import ops
 from trivium.ir.core import Operation
@@ -88,8 +87,7 @@ def _in_order(op: ops.Convolution, target: Target, costs: LayoutCosts) -> float:
 
 def _products(op: ops.Convolution, target: Target) -> float:
     """Returns the number of products of vectors in one unit of cost."""
-    lhs, rhs = (dtype_of(operand.type.element_type) for operand in op.operands)
-    matrix = target.matrix_instruction(lhs, rhs, dtype_of(accumulate_type(op.result.type.element_type)))
+    matrix = matrix_instruction(op, target)
     return target.multiply_adds * (1 if matrix is None else matrix.speed)
 
 

@@ -15,6 +15,7 @@ from trivium.compiler.lowering.index import Index, Indices, constant, every_plac
 from trivium.compiler.lowering.reduction import flat, grouped, guarded
 from trivium.compiler.lowering.rules import element
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
+from trivium.compiler.target import MatrixInstruction, Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.declare import Op
@@ -135,6 +136,12 @@ def accumulate_type(kind: Type) -> Type:
     """Returns the type in which sums are kept: f32 for narrower floats, otherwise the type itself."""
     narrow = isinstance(kind, FloatType) and kind.width < 32
     return F32 if narrow else kind
+
+
+def matrix_instruction(op: ops.DotGeneral | ops.Convolution, target: Target) -> MatrixInstruction | None:
+    """Returns the target's instruction that multiplies tiles of the op's operands."""
+    lhs, rhs = (dtype_of(operand.type.element_type) for operand in op.operands)
+    return target.matrix_instruction(lhs, rhs, dtype_of(accumulate_type(op.result.type.element_type)))
 
 
 def rounds(op: Operation, side: str) -> bool:

@@ -157,6 +157,8 @@ def _contraction(op: Operation, used: Sequence[Tracked], results: Results) -> li
     if not is_inexact(result.dtype):
         return [0.0]
     held = np.dtype(np.float64 if result.dtype.itemsize * (1 + (result.dtype.kind != "c")) >= 16 else np.float32)
+    if count * x.greatest * y.greatest > float(np.finfo(held).max):
+        return [math.inf]  # the order of the terms decides whether a partial sum overflows
     # A product below the smallest number is rounded, unless it is fused with the following addition.
     smallest = float(np.finfo(held).smallest_subnormal)
     underflows = grain(x.array) * grain(y.array) < smallest

@@ -14,8 +14,10 @@ from trivium.backends.cpu.contraction.packing import Source
 from trivium.backends.cpu.contraction.template import Block, Panel, Template, Tile, Unit
 from trivium.backends.cpu.contraction.tiling import Rhs
 from trivium.backends.llvm.code import I1, I8, I64, stack_slot
+from trivium.backends.llvm.displacement import displacement, unflatten
 from trivium.backends.llvm.numbers import Number
 from trivium.backends.llvm.workspace import Workspace
+from trivium.compiler.contraction.problem import AxisGroup
 
 ROW_BYTES = 64
 """The size of a row of a tile."""
@@ -84,9 +86,7 @@ class MatrixTemplate(Template):
 
     def _columns(self, unit: Unit, block: Block) -> None:
         if self._is_float:
-            first, last = unit.rows
-            lhs, steps = self._lhs(unit, block, first), matrix_packing.whole(self.raw, (block.begin, block.end))
-            self.lhs_exponent = underflow.least_exponent(self.raw, lhs, self._lhs_pitch(), last - first, steps)
+            self.lhs_exponent = underflow.least_exponent(self.raw, *self._read_of_lhs(unit, block))
         super()._columns(unit, block)
 
     def _tiles(self, unit: Unit) -> Iterator[Tile]:
@@ -118,7 +118,7 @@ class MatrixTemplate(Template):
         with self.e.builder.if_else(slow, likely=False) as (rare, usual):
             with rare:
                 assert panel.data is not None, "rhs is packed"
-                lhs = self._lhs(unit, block, tile.row), self._lhs_pitch()
+                lhs = self._lhs(unit, tile.row), self._lhs_pitch(), lambda step: self._step(block, step)
                 size = tile.count, panel.width, matrix_packing.whole(self.raw, (block.begin, block.end))
                 places = lhs, (panel.data, panel.pitch), (sums, self.pitch)
                 underflow.multiply(self.e, self.raw, *places, size, self.in_blocks)
@@ -129,7 +129,7 @@ class MatrixTemplate(Template):
         """Does so in tile registers."""
         e, raw, data = self.e, self.raw, panel.data
         assert data is not None, "rhs is packed"
-        heights, lhs = self._heights(tile.count), self._lhs(unit, block, tile.row)
+        heights, lhs = self._heights(tile.count), self._lhs(unit, tile.row)
         places = [(r, v) for r in range(len(heights)) for v in range(panel.width)]
         per_row = MOST_ACCUMULATORS // len(heights)
         strides = I64(self.pitch * 4), I64(self._lhs_pitch() * self._size), I64(panel.pitch * 4)
@@ -144,8 +144,9 @@ class MatrixTemplate(Template):
                 self._call("tilezero", I8(r * per_row + v))
         first = MOST_ACCUMULATORS + len(heights)
         with e.loop(0, block.end - block.begin, step=raw.lanes, nonempty=True) as loop:
+            left = raw.at(lhs, self._step(block, loop.index))
             for r in range(len(heights)):
-                here = raw.at(lhs, loop.index + sum(heights[:r]) * self._lhs_pitch())
+                here = raw.at(left, sum(heights[:r]) * self._lhs_pitch())
                 self._call("tileloadd64", I8(MOST_ACCUMULATORS + r), here, strides[1])
             rows = raw.at(data, loop.index * panel.pitch)
             for v in range(panel.width):
@@ -167,14 +168,32 @@ class MatrixTemplate(Template):
         return ROW_BYTES // self.raw.lanes
 
     def _lhs_pitch(self) -> int:
-        """Returns the number of elements from one row of lhs to the next."""
-        return self.lhs_pitch if self.tiling.pack_lhs else self.problem.lhs.stride(self.problem.rows.axes[0])
+        """Returns the number of elements from one row of a tile of lhs to the next."""
+        return self.lhs_pitch if self.tiling.pack_lhs else self.problem.lhs.stride(self.problem.rows.axes[-1])
 
-    def _lhs(self, unit: Unit, block: Block, row: Number) -> ll.Value:
+    def _lhs(self, unit: Unit, row: Number) -> ll.Value:
         """Returns the address of a row of lhs."""
         if self.tiling.pack_lhs:
             return self.raw.at(self.lhs_room, (row - unit.rows[0]) * self.lhs_pitch)
-        return self.raw.at(self.lhs.base, unit.lhs.offset + row * self._lhs_pitch() + block.begin)
+        return self.raw.at(self.lhs.base, (unit.lhs + self.lhs.row(row)).offset)
+
+    def _step(self, block: Block, step: Number) -> Number:
+        """Returns the number of elements from the beginning of a row of lhs to a step of a block."""
+        if self.tiling.pack_lhs:
+            return step
+        return displacement(self.problem.lhs, unflatten(self.problem.reduction, block.begin + step)).offset
+
+    def _read_of_lhs(self, unit: Unit, block: Block) -> tuple[ll.Value, Number, Number, Number]:
+        """Returns what a unit reads of lhs: an address, the distance between rows, their number and their length. Rows
+        of windows overlap: they are one row, from the first line of positions to the last one, of all steps."""
+        (first, last), rows, steps = unit.rows, self.problem.rows.axes, self.problem.reduction.axes
+        if self.tiling.pack_lhs or len(rows) == 1 == len(steps):
+            start = self.raw.at(self._lhs(unit, first), self._step(block, 0))
+            return start, self._lhs_pitch(), last - first, matrix_packing.whole(self.raw, (block.begin, block.end))
+        access, inner = self.problem.lhs, AxisGroup(rows[1:]).extent
+        spread = sum((axis.extent - 1) * access.stride(axis) for axis in (*rows[1:], *steps)) + 1
+        begin, end = (divmod(row, inner)[0] * access.stride(rows[0]) for row in (first, last - 1))
+        return self.raw.at(self.lhs.base, unit.lhs.offset + begin), 0, 1, end - begin + spread
 
     @property
     def _is_float(self) -> bool:

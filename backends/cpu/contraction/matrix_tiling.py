@@ -32,6 +32,8 @@ LEAST_ROWS = 4
 """With fewer rows, reading rhs takes the time, and tiles would only have to be packed for them."""
 LEAST_ROWS_PACKED = 16
 """The same, if rhs must be packed during the run."""
+LEAST_HEIGHT = 12
+"""The number of rows of tiles of lhs below which packing rows together takes less time than lower tiles do."""
 MOST_PADDING = 4
 """How many times the work may grow because tiles are filled up with zeros."""
 MOST_ACCUMULATORS = 4
@@ -62,10 +64,11 @@ def choose(problem: Problem, target: Target, constant_rhs: bool, knobs: Knobs, r
     filled = -(-total // depth) * depth * -(-columns // lanes) * lanes
     if rows < (LEAST_ROWS if constant else LEAST_ROWS_PACKED) or filled > MOST_PADDING * total * columns:
         return None
-    tiles = split(rows, matrix.rows if rows <= matrix.rows else 2 * matrix.rows)
-    vectors = MOST_ACCUMULATORS // (1 if rows <= matrix.rows else 2)
+    in_place = _rows_in_place(problem, depth, 2 * matrix.rows)
+    pack_lhs = in_place is None
+    tiles = split(rows, in_place or 2 * matrix.rows)
+    vectors = MOST_ACCUMULATORS // (1 if tiles.size <= matrix.rows else 2)
     panels = split(-(-columns // lanes), min(vectors, knobs.vectors or vectors))
-    pack_lhs = not _lies_in_rows(problem, depth)
     cache, row_bytes = target.cache_bytes[1], panels.size * lanes * size
     reduction = _blocks(total, int(knobs.panel_share * cache) // row_bytes, depth)
     most_rows = int(LHS_SHARE * cache) // (size * reduction.most_steps) if pack_lhs else rows
@@ -89,11 +92,21 @@ def _interleaves(problem: Problem, matrix: MatrixInstruction) -> bool:
     return problem.reduction.extent % matrix.depth == 0 and axes[-1].extent % together(matrix) == 0
 
 
-def _lies_in_rows(problem: Problem, depth: int) -> bool:
-    """Whether tiles of lhs are rows of memory, evenly spaced, and none of them extends past the reduction."""
+def _rows_in_place(problem: Problem, depth: int, most: int) -> int | None:
+    """Returns the number of rows, up to `most`, of tiles of lhs that are rows of memory, evenly spaced, none of which
+    extends past the reduction; None if there are no such tiles, or they are low. In a convolution, they are neighbours
+    in one line of positions."""
     rows, reduction, lhs = problem.rows.axes, problem.reduction.axes, problem.lhs
-    plain = not lhs.windows and len(rows) <= 1 and len(reduction) == 1
-    return plain and lhs.stride(reduction[0]) == 1 and reduction[0].extent % depth == 0
+    if lhs.windows or not reduction or lhs.stride(reduction[-1]) != 1 or reduction[-1].extent % depth:
+        return None
+    if len(rows) <= 1 and len(reduction) == 1:
+        return most
+    others = [lhs.stride(axis) for axis in (*problem.batch.axes, *rows, *reduction[:-1])]
+    if not rows or any(stride < 0 or stride % depth for stride in others) or lhs.index.offset % depth:
+        return None
+    line = rows[-1].extent
+    height = max(size for size in range(1, most + 1) if line % size == 0)
+    return height if height >= LEAST_HEIGHT else None
 
 
 def _blocks(total: int, most_steps: int, depth: int) -> Reduction:

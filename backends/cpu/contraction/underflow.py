@@ -5,6 +5,8 @@ ones, which add to its sums."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import llvmlite.ir as ll
 import numpy as np
 
@@ -44,16 +46,16 @@ def least_exponent(raw: Vectors, base: ll.Value, pitch: Number, rows: Number, st
 def multiply(
     e: Vectors,
     raw: Vectors,
-    lhs: tuple[ll.Value, int],
+    lhs: tuple[ll.Value, int, Callable[[Number], Number]],
     rhs: tuple[ll.Value, int],
     sums: tuple[ll.Value, int],
     size: tuple[int, int, Number],
     adds: bool,
 ) -> None:
     """Writes the products of rows of lhs and a panel of rhs, which has pairs of steps together, or adds them to the
-    sums if `adds`. Each operand is an address and the elements from one row (or step) to the next; `size` is the
-    numbers of rows, vectors and steps."""
-    (left, left_pitch), (right, right_pitch), (total, pitch), (count, width, steps) = lhs, rhs, sums, size
+    sums if `adds`. Each operand is an address and the elements from one row (or step) to the next, and for lhs also
+    those from the beginning of a row to a step; `size` is the numbers of rows, vectors and steps."""
+    (left, left_pitch, place_of), (right, right_pitch), (total, pitch), (count, width, steps) = lhs, rhs, sums, size
     words = Vectors(e.builder, e.target, I32, e.lanes)
     with e.loop(0, count, step=ROWS_AT_ONCE, nonempty=True) as loop:
         rows = [minimum(loop.index + r, count - 1) for r in range(min(ROWS_AT_ONCE, count))]
@@ -63,7 +65,7 @@ def multiply(
         with e.loop(0, steps, carried, step=2, nonempty=True) as along:
             row = raw.at(right, along.index * right_pitch)
             pairs = [_halves(e, words.load(words.at(row, v * e.lanes))) for v in range(width)]
-            factors = [_halves(e, words.broadcast(raw.at(line, along.index))) for line in lines]
+            factors = [_halves(e, words.broadcast(raw.at(line, place_of(along.index)))) for line in lines]
             along.next = [
                 e.fused(one[1], other[1], e.fused(one[0], other[0], carried))
                 for (one, other), carried in zip(

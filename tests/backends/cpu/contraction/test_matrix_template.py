@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 
 import trivium
-from tests.backends.cpu.contraction.cases import Case, buffer, matmul, normal, whole
+from tests.backends.cpu.contraction.cases import (
+    LAYOUTS,
+    Case,
+    Window,
+    buffer,
+    convolution,
+    matmul,
+    normal,
+    reference,
+    whole,
+)
 from tests.backends.cpu.contraction.tiles import (
     BF16,
     BYTES,
@@ -96,6 +106,34 @@ def test_epilogues_of_bf16(least: float, terms: int, constants: set[str]) -> Non
     case = matmul(lhs, rhs, extra={added: bias}, epilogue=epilogue)
     assert Lowering(case.kernel, host(), frozenset(constants)).tiling.matrix is not None
     np.testing.assert_array_equal(case.run(constants), wanted)
+
+
+IN_PLACE = {
+    "one by one": ((2, 64, 5, 14), (40, 64, 1, 1), Window()),
+    "lines of two tiles": ((1, 64, 6, 58), (24, 64, 3, 3), Window()),
+    "strided and dilated": ((2, 128, 9, 33), (33, 128, 3, 2), Window((2, 2), rhs_dilation=(2, 3))),
+    "several blocks": ((1, 64, 33, 40), (18, 64, 25, 25), Window()),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+@pytest.mark.parametrize(
+    "kind", [pytest.param("i8", marks=multiplies_bytes), pytest.param("bf16", marks=multiplies_bf16)]
+)
+def test_images_in_place(name: str, kind: str) -> None:
+    """Rows of tiles are neighbours in a line of positions; small factors of bf16 are multiplied by vectors."""
+    image, kernel, window = IN_PLACE[name]
+    lhs, rhs = (whole(-8, 7, *shape, dtype=np.float32) for shape in (image, kernel))
+    wanted, dtype = reference(lhs, rhs, window), BF16 if kind == "bf16" else np.int8
+    for least in (1, 2.0**-126) if kind == "bf16" else (1,):
+        factors = (lhs * least).astype(dtype), rhs.astype(dtype)
+        for constants in (set(), {"rhs"}):
+            case = convolution(*factors, window, LAYOUTS["channels last"])
+            tiling = Lowering(case.kernel, host(), frozenset(constants)).tiling
+            assert tiling.matrix is not None
+            assert not tiling.pack_lhs
+            found = case.run(constants)
+            np.testing.assert_array_equal(found, (wanted * least).astype(found.dtype))
 
 
 def assembly(case: Case) -> str:
