@@ -8,16 +8,16 @@ import numpy as np
 
 from trivium.compiler.analysis import program_cost
 from trivium.compiler.artifact import COSTS, Slot
+from trivium.compiler.donation import wishes
 from trivium.compiler.host import RECEIVE, SEND
 from trivium.compiler.kernel.dtypes import numpy_dtype
-from trivium.compiler.program import Array, HostCall, Launch, Program, walk
+from trivium.compiler.program import Array, HostCall, Input, Launch, Program, walk
 from trivium.ir.core import Region
 from trivium.ir.func import Function, Module
 from trivium.ir.text import print_module
 
-DONATED = ("jax.buffer_donor", "tf.aliasing_output")
-"""Attributes with which JAX marks an argument whose memory a run may reuse. The second one says for which result."""
-
+ALIASES = "aliases"
+"""The name of an artifact's text with the number of the result that may be in each argument's memory, or -1."""
 
 TRANSFERS = "transfers"
 """The name of an artifact's text about channels to the host."""
@@ -27,7 +27,9 @@ _DIRECTIONS = {SEND: "send", RECEIVE: "recv"}
 
 def texts(main: Function) -> dict[str, str]:
     """Returns the program's signature, and which of its arguments are donated."""
-    return {"signature": print_module(_declaration(main)), "donated": _donated(main)}
+    donated = wishes(main)
+    marks = "".join("01"[index in donated] for index in range(len(main.function_type.inputs)))
+    return {"signature": print_module(_declaration(main)), "donated": marks}
 
 
 def slot(value: Array) -> Slot:
@@ -45,12 +47,13 @@ def costs(program: Program) -> dict[str, str]:
 
 
 def notes(program: Program, schedules: Mapping[str, object]) -> dict[str, str]:
-    """Returns the schedule of each kernel, the origin of each launch in the user's program, and the channels on which
-    the program exchanges values with its host."""
+    """Returns the schedule of each kernel, the origin of each launch in the user's program, the channels to its host,
+    and the results that may be in the memory of arguments."""
     lines = (f"{name}: {schedule}" for name, schedule in schedules.items())
     launches = (step for step in walk(program.steps) if isinstance(step, Launch))
     origins = (f"{step.kernel.name}: {'; '.join(o.describe() for o in step.origins)}" for step in launches)
-    return {"schedules": "\n".join(lines), "origins": "\n".join(origins), TRANSFERS: _transfers(program)}
+    about = {TRANSFERS: _transfers(program), ALIASES: _aliases(program)}
+    return {"schedules": "\n".join(lines), "origins": "\n".join(origins), **about}
 
 
 def _transfers(program: Program) -> str:
@@ -72,7 +75,7 @@ def _declaration(function: Function) -> Module:
     return Module.build(functions=[declaration])
 
 
-def _donated(function: Function) -> str:
-    """Returns one digit per argument: whether a run may reuse its memory."""
-    marks = (function.argument_attributes(index) for index in range(len(function.function_type.inputs)))
-    return "".join("01"[any(name in mark for name in DONATED)] for mark in marks)
+def _aliases(program: Program) -> str:
+    """Returns nothing if there are none. The native runtime reads it, too (`native/pjrt/artifact_program.cc`)."""
+    results = [value.storage.result if isinstance(value.storage, Input) else None for value in program.inputs]
+    return "" if results == [None] * len(results) else " ".join(str(-1 if r is None else r) for r in results)

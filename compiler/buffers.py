@@ -1,12 +1,13 @@
 """The buffer plan: where every temporary of a program is stored. Copies are dropped where source and destination can
 share a buffer, so that loops and updates work in place and results are computed directly in the caller's buffers.
-Kernels overwrite operands that are no longer needed, where their accesses allow it. The remaining values get places by
-best fit (`placement.py`)."""
+Kernels overwrite operands that are no longer needed, where their accesses allow it, and arguments that the caller gives
+away (`donation.py`). The remaining values get places by best fit (`placement.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from trivium.compiler.donation import Wishes, share_arguments
 from trivium.compiler.kernel import may_share
 from trivium.compiler.liveness import Liveness
 from trivium.compiler.placement import Allocation, place
@@ -14,25 +15,32 @@ from trivium.compiler.program import Arena, Array, Copy, Launch, Output, Program
 from trivium.compiler.target import Target
 
 
-def assign_buffers(program: Program, target: Target, together: Iterable[tuple[int, int, set[Array]]] = ()) -> None:
+def assign_buffers(
+    program: Program,
+    target: Target,
+    together: Iterable[tuple[int, int, set[Array]]] = (),
+    donated: Wishes | None = None,
+) -> None:
     """Assigns every array of the program its place, and drops the copies that thereby become unnecessary.
     `together`: the first and last position of steps that may run at the same time, and the values that they use, which
-    therefore share no bytes."""
-    allocations = _allocations(program)
+    therefore share no bytes. `donated`: the arguments that the caller gives away."""
+    points = Liveness(program).points
+    allocations = _allocations(points)
     for first, last, values in together:
         during = (1 << (2 * last + 1)) - (1 << (2 * first))
         for value in values & allocations.keys():
             allocations[value].points |= during
     _coalesce_copies(program, allocations)
+    share_arguments(program, points, allocations, donated or {})
     _reuse_operands(program, allocations)
     _drop_needless_copies(program, allocations)
     program.arena_size = place(allocations.values(), target.alignment, target.shared_result_bytes)
 
 
-def _allocations(program: Program) -> dict[Array, Allocation]:
+def _allocations(alive: Mapping[Array, int]) -> dict[Array, Allocation]:
     """Returns an allocation for each value that the program itself must place."""
     allocations = {}
-    for value, points in Liveness(program).points.items():
+    for value, points in alive.items():
         if isinstance(value.storage, Arena | Output):
             output = value.storage if isinstance(value.storage, Output) else None
             allocations[value] = Allocation([value], points, value.nbytes, output)

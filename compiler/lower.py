@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from trivium.compiler.buffers import assign_buffers
+from trivium.compiler.donation import wishes
 from trivium.compiler.fusion import Group, fuse
 from trivium.compiler.fusion.forms import Whole
 from trivium.compiler.lowering import STEP
@@ -39,7 +40,8 @@ def lower(module: Module, target: Target) -> Program:
         program.steps.append(Copy(lowering.array(value), result))
     batches = batched(program.steps) if target.batches else [program.steps]
     program.steps = [step for batch in batches for step in batch]
-    assign_buffers(program, target, spans(batches) if target.batches else ())
+    donated = wishes(main) if target.donation else {}
+    assign_buffers(program, target, spans(batches) if target.batches else (), donated)
     require_memory(program, program.arena_size, target)
     return program
 

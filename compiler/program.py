@@ -20,9 +20,11 @@ from trivium.ir.location import Location
 
 @dataclass(frozen=True)
 class Input:
-    """The caller's `index`-th argument. Never written."""
+    """The caller's `index`-th argument. Never written, unless the caller passes its memory as that of the result with
+    the number `result`, too."""
 
     index: int
+    result: int | None = None
 
 
 @dataclass(frozen=True)
@@ -278,8 +280,8 @@ def describe(value: Array) -> str:
             storage = "constant"
         case Arena(offset):
             storage = f"arena {'?' if offset is None else offset}"
-        case Input(index):
-            storage = f"input {index}"
+        case Input(index, result):
+            storage = f"input {index}" + ("" if result is None else f" and result {result}")
         case Output(index, offset):
             storage = f"output {index}" + (f" + {offset}" if offset else "")
     return f"{value.name}: {shape} at {storage}"

@@ -118,6 +118,9 @@ class Target:
     """The number of bytes from which on the memory of a result, before it is computed, is used for temporaries of this
     size. Smaller temporaries are in the arena, where their memory is more likely to be in a cache."""
 
+    donation: bool = False
+    """Whether a result may be in the memory of an argument that the caller gives away."""
+
     sorts_keys: bool = False
     """Whether keys can be sorted by vectors (`kernel.SortKeys`)."""
 

@@ -62,6 +62,9 @@ def _verify_value(program: Program, value: Array) -> None:
                 raise CompileError(f"value {value.name} has no place in the arena: the buffer planner has not run")
             inside = offset >= 0 and offset + value.nbytes <= program.arena_size
             _require(inside, f"value {value.name} reaches outside the arena of {program.arena_size} bytes")
+        case Input(_, int(result)):
+            same = value.nbytes == program.outputs[result].nbytes
+            _require(same, f"{describe(value)} is not as large as this result")
         case Output(index, offset):
             inside = offset >= 0 and offset + value.nbytes <= program.outputs[index].nbytes
             _require(inside, f"value {value.name} reaches outside result {index}")
@@ -119,8 +122,10 @@ Region = tuple[object, int, int]
 
 
 def region(value: Array) -> Region | None:
-    """Returns where a value is in writable memory; None if it takes none of it."""
+    """Returns where a value is in writable memory; None if it takes none of it. An argument may be in a result's."""
     match value.storage:
+        case Input(_, int(result)) if value.nbytes:
+            return (Output, result), 0, value.nbytes
         case Arena(int(offset)) if value.nbytes:
             return Arena, offset, offset + value.nbytes
         case Output(index, offset) if value.nbytes:
@@ -154,7 +159,7 @@ def _verify_memory(program: Program) -> None:
     """Checks that values that are alive together do not share bytes, except as arguments of one launch."""
     liveness = Liveness(program)
     for value in liveness.entry:
-        if region(value) is not None:
+        if region(value) is not None and not isinstance(value.storage, Input):
             raise CompileError(f"{describe(value)} is read before it is written")
     arguments = {2 * n: step.arguments for n, step in enumerate(walk(program.steps)) if isinstance(step, Launch)}
     for one, other in _shared(liveness.points):

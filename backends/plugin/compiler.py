@@ -16,7 +16,7 @@ from trivium.backends.advice import advised
 from trivium.backends.artifact import from_bytes, to_bytes
 from trivium.backends.cpu.client import CpuLoadedExecutable, cpu_client
 from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
-from trivium.backends.interface import TRANSFERS
+from trivium.backends.interface import ALIASES, TRANSFERS
 from trivium.backends.pjrt import Client
 from trivium.backends.plugin.accelerators import client_of, programs
 from trivium.backends.plugin.description import DESCRIPTION, description, layout_attributes
@@ -216,6 +216,7 @@ def _fill(
     dims, slots = _slots([*executable.inputs[:count], *executable.outputs])
     donated = _donated(executable, division)
     flags = (ctypes.c_uint8 * len(donated))(*donated)
+    aliases = (ctypes.c_int32 * count)(*_aliases(executable, division))
     name, digest = executable.name.encode(), fingerprint.encode()
     transfers = executable.artifact.texts.get(TRANSFERS, "").encode()
     described, orders = _description(executable, division, layouts).encode(), layouts.text().encode()
@@ -229,6 +230,7 @@ def _fill(
         "num_results": len(executable.outputs),
         "slots": slots,
         "donated": flags,
+        "aliases": aliases,
         "name": name,
         "fingerprint": digest,
         "generated_code_size": memory.generated_code_size_in_bytes,
@@ -246,7 +248,7 @@ def _fill(
     if isinstance(executable, GpuLoadedExecutable):
         programs[reply.handle] = executable
     pieces = () if division is None else fill_pieces(reply, division)
-    return Kept(executable, division, layouts, fingerprint, (dims, slots, flags, *texts, *pieces))
+    return Kept(executable, division, layouts, fingerprint, (dims, slots, flags, aliases, *texts, *pieces))
 
 
 def _code(executable: Compiled) -> dict[str, object]:
@@ -263,12 +265,21 @@ def _donated(executable: Compiled, division: Division | None) -> list[bool]:
     if division is not None:
         sizes = _held(executable.inputs, division.arguments), _held(executable.outputs, division.results)
     given, free = sizes[0], list(sizes[1])
-    taken = []
-    for size, mark in zip(given, executable.artifact.texts["donated"], strict=False):
-        taken.append(mark == "1" and size in free)
-        if taken[-1]:
+    taken = [number >= 0 for number in _aliases(executable, division)]
+    for size in itertools.compress(given, taken):
+        free.remove(size)
+    for index, (size, mark) in enumerate(zip(given, executable.artifact.texts["donated"], strict=False)):
+        if mark == "1" and not taken[index] and size in free:
+            taken[index] = True
             free.remove(size)
     return taken
+
+
+def _aliases(executable: Compiled, division: Division | None) -> list[int]:
+    """Returns for each argument which result may be in its memory, or -1. What devices have parts of is not in one
+    place."""
+    written = executable.artifact.texts.get(ALIASES, "") if division is None else ""
+    return list(map(int, written.split())) or [-1] * _count(executable, division)
 
 
 def _held(slots: Sequence[Slot], held: Sequence[Held]) -> list[int]:

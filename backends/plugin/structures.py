@@ -48,6 +48,7 @@ class CompileReply(ctypes.Structure):
         ("num_results", ctypes.c_size_t),
         ("slots", ctypes.POINTER(SlotType)),
         ("donated", ctypes.POINTER(ctypes.c_uint8)),
+        ("aliases", ctypes.POINTER(ctypes.c_int32)),
         ("name", ctypes.c_char_p),
         ("fingerprint", ctypes.c_char_p),
         ("generated_code_size", ctypes.c_int64),

@@ -126,6 +126,19 @@ def test_inputs_and_constants_are_not_written() -> None:
     refused("a step writes x: 16xf32 at input 0", HostCall("f", {}, (), (X,)), Copy(X, Y))
 
 
+def test_an_argument_in_whose_memory_a_result_is_is_read_first() -> None:
+    given, other = value("given", Input(0, 0)), value("other", Arena(0))
+
+    def verified(*steps: Step) -> None:
+        verify(Program("p", [given], [Y], list(steps), 4 * N))
+
+    verified(Launch(SAME, (given, Y)))
+    with pytest.raises(CompileError, match=r"given: .* at input 0 and result 0 and y: .* share bytes, which params"):
+        verified(Launch(REVERSED, (given, Y)))
+    with pytest.raises(CompileError, match="share bytes, and are alive together"):
+        verified(Launch(SAME, (given, Y)), Launch(SAME, (given, other)))
+
+
 def test_places_lie_inside_the_arena() -> None:
     a = value("a", Arena(64))
     refused("a reaches outside the arena of 100 bytes", Copy(X, a), Copy(a, Y), arena_size=100)

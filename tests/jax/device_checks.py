@@ -15,7 +15,7 @@ import numpy as np
 from jax.experimental import buffer_callback
 
 import trivium
-from tests.jax import dlpack_checks, layout_checks, lowering_checks, sharding_checks
+from tests.jax import dlpack_checks, donation_checks, layout_checks, lowering_checks, sharding_checks
 from tests.jax.release import is_soon
 from tests.jax.sharding_checks import X, raises
 from trivium.jax import lowering
@@ -161,23 +161,6 @@ def linear_algebra():
     same(jax.grad(lambda a: jnp.sum(jnp.linalg.eigh(a)[0] ** 2)), symmetric[0], rtol=1e-3)
     u, s, v = jnp.linalg.svd(SQUARE, full_matrices=False)
     np.testing.assert_allclose((u * s[:, None]) @ v, SQUARE, rtol=1e-4, atol=1e-5)
-
-
-def donation():
-    x = jnp.arange(8.0)
-    keep = jnp.arange(8.0)
-    y = jax.jit(lambda a, b: a + b, donate_argnums=0)(x, keep)
-    assert x.is_deleted()
-    assert not keep.is_deleted()
-    np.testing.assert_array_equal(y, 2 * np.arange(8.0))
-    raises(RuntimeError, "deleted", lambda: x + 1)
-    twice = jnp.arange(8.0)
-    raises(RuntimeError, "argument 0 of .* is donated", lambda: jax.jit(jnp.add, donate_argnums=0)(twice, twice))
-    assert not twice.is_deleted()
-    # No result has the size of the argument's parts.
-    x, _ = sharding_checks.divided(jax.sharding.PartitionSpec("x"))
-    jax.jit(lambda x: x @ x.T, donate_argnums=0)(x)
-    assert not x.is_deleted()
 
 
 def host_memory():
@@ -449,7 +432,7 @@ def training():
 CHECKS = [
     jit, grad, vmap, control_flow, sort, convolution, products_of_mixed_types, random, element_types,
     bits_of_narrow_floats, x64,
-    linear_algebra, donation, host_memory, memory_is_given_back, memory_is_used_again, several_devices, callbacks,
+    linear_algebra, host_memory, memory_is_given_back, memory_is_used_again, several_devices, callbacks,
     callbacks_on_memory, error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call,
     error_of_too_much_memory, foreign_functions, foreign_functions_of_this_platform, functions_of_trivium_jit,
     compiled, compiler_options, exported,
@@ -458,6 +441,7 @@ CHECKS = [
     *lowering_checks.CHECKS,
     *layout_checks.CHECKS,
     *dlpack_checks.CHECKS,
+    *donation_checks.CHECKS,
 ]  # fmt: skip
 
 

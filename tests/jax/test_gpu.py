@@ -33,6 +33,7 @@ OTHERS = {
     "serialized_layouts_of_parts": "programs for several GPUs cannot be serialized so far",
     "arrays_in_any_layout": SEVERAL,
     "host_memory": ADDRESS,
+    "donation_in_place": ADDRESS,
     "memory_is_used_again": ADDRESS,
     "exported_arrays": DLPACK,
     "imported_arrays": DLPACK,

@@ -1,7 +1,8 @@
 """Compiles a program for every configuration, runs it in guarded memory, and compares with the interpreter.
 
 The configurations are the schedules and code for AVX2 and for AVX-512 (64-byte vectors, 32 registers), each on one
-thread and on two, where all parallel work is split, however small it is. With AVX-512, kernels have almost no scratch
+thread and on two, where all parallel work is split, however small it is, and arguments are given away: a second run
+has results in their memory. With AVX-512, kernels have almost no scratch
 memory, as on devices where it is scarce, and the smallest temporaries may be in the memory of results. LLVM legalizes
 the AVX-512 form for the processor that runs the test: the choices and the code that Trivium makes for AVX-512 are
 always tested, the instructions of AVX-512 only if the processor has them.
@@ -10,7 +11,7 @@ always tested, the instructions of AVX-512 only if the processor has them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -23,9 +24,11 @@ from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget, host
 from trivium.compiler import pipeline
+from trivium.compiler.donation import DONOR
 from trivium.compiler.lower import lower
-from trivium.compiler.program import Program
+from trivium.compiler.program import Input, Program
 from trivium.compiler.target import TileSizes
+from trivium.ir.attributes import UNIT, Dictionary
 from trivium.ir.func import Module
 
 GUARD = 96
@@ -98,11 +101,24 @@ def judge(module: Module, configurations: Sequence[Configuration] = CONFIGURATIO
     expected = Tracker().main(module, arguments)
     try:
         targets = [configuration.target for configuration in configurations]
-        programs = [lower(pipeline.optimize(module, target), target) for target in targets]
+        modules = [_donating(module) if target.threads > 1 else module for target in targets]
+        programs = [
+            lower(pipeline.optimize(each, target), target) for each, target in zip(modules, targets, strict=True)
+        ]
     except Exception as error:
         raise _failure("compile", error) from error
     for configuration, program in zip(configurations, programs, strict=True):
         _compare(configuration, program, arguments, expected)
+
+
+def _donating(module: Module) -> Module:
+    """Returns the program with all arguments given away: a result may be in the memory of each."""
+    given = module.clone()
+    main = given.main
+    main.attributes["arg_attrs"] = tuple(
+        Dictionary({**main.argument_attributes(index), DONOR: UNIT}) for index in range(len(main.arguments))
+    )
+    return given
 
 
 def _failure(what: str, error: Exception) -> Finding:
@@ -121,19 +137,28 @@ def _compare(
         executable = CpuExecutable(assemble_program(program, configuration.target))
     except Exception as error:
         raise _failure("compile", error) from error
-    for _ in range(configuration.threads):
-        results = run_guarded(executable, arguments, [value.array for value in expected], str(configuration))
+    in_place = {place.result: place.index for value in program.inputs if isinstance(place := value.storage, Input)}
+    like = [value.array for value in expected]
+    for shared in ({}, in_place)[: configuration.threads]:
+        results = run_guarded(executable, arguments, like, str(configuration), shared)
         for index, (result, value) in enumerate(zip(results, expected, strict=True)):
             if found := difference(result, value):
                 raise Finding("difference", f"{configuration}, result {index} ({value.array.dtype}): {found}")
 
 
 def run_guarded(
-    executable: CpuExecutable, arguments: Sequence[np.ndarray], like: Sequence[np.ndarray], where: str
+    executable: CpuExecutable,
+    arguments: Sequence[np.ndarray],
+    like: Sequence[np.ndarray],
+    where: str,
+    in_place: Mapping[int | None, int],
 ) -> list[np.ndarray]:
-    """Returns the results. The bytes around the arrays must not change, and neither must the arguments. Arrays start at
-    arbitrary elements, and results are not zero beforehand."""
-    memory = [_guarded(array, filled=True) for array in arguments] + [_guarded(array, filled=False) for array in like]
+    """Returns the results. The bytes around the arrays must not change, and neither must the arguments, except those in
+    whose memory results are (`in_place`). Arrays start at arbitrary elements, and results are not zero beforehand."""
+    memory = [_guarded(array, filled=True) for array in arguments]
+    for index, array in enumerate(like):
+        shared = in_place.get(index)
+        memory.append((memory[shared][0], array) if shared is not None else _guarded(array, filled=False))
     executable.execute_at([block.ctypes.data + GUARD + array.itemsize for block, array in memory])
     for index, (block, array) in enumerate(memory):
         start = GUARD + array.itemsize
@@ -142,7 +167,7 @@ def run_guarded(
             raise Finding("writes out of bounds", f"{where}, around array {index}")
     results = [_view(block, array) for block, array in memory]
     for index, (result, array) in enumerate(zip(results, arguments, strict=False)):
-        if result.tobytes() != array.tobytes():
+        if index not in in_place.values() and result.tobytes() != array.tobytes():
             raise Finding("writes to an argument", f"{where}, argument {index}")
     return results[len(arguments) :]
 

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <vector>
 
 #include "../artifact_reader.h"
@@ -223,6 +224,10 @@ class ArtifactMemory {
     donated_.assign(inputs, 0);
     const std::string_view marks = reader_.about("donated");
     for (size_t i = 0; i < std::min(inputs, marks.size()); ++i) donated_[i] = marks[i] == '1';
+    aliases_.assign(inputs, -1);
+    std::istringstream results{std::string(division_.is_one() ? reader_.about("aliases") : "")};
+    int32_t result = 0;
+    for (size_t i = 0; i < inputs && results >> result; ++i) aliases_[i] = result;
     name_ = reader_.text(header.name);
     fingerprint_ = reader_.about("fingerprint");
     CompileReply reply{};
@@ -234,6 +239,7 @@ class ArtifactMemory {
     reply.num_results = header.outputs.count;
     reply.slots = slots_.data();
     reply.donated = donated_.data();
+    reply.aliases = aliases_.data();
     reply.name = name_.c_str();
     reply.fingerprint = fingerprint_.c_str();
     reply.generated_code_size = static_cast<int64_t>(header.code.count);
@@ -281,6 +287,7 @@ class ArtifactMemory {
   std::vector<std::vector<int64_t>> dims_;
   std::vector<SlotType> slots_;
   std::vector<uint8_t> donated_;
+  std::vector<int32_t> aliases_;
   std::string name_, fingerprint_, transfers_, layouts_;
   int64_t constant_size_ = 0;
 };

@@ -92,9 +92,11 @@ void GetCompiledMemoryStats(Executable_GetCompiledMemoryStats_Args& args) {
   args.output_size_in_bytes = TotalBytes(program.results);
   args.temp_size_in_bytes = program.arena_size;
   args.alias_size_in_bytes = 0;
+  for (size_t i = 0; i < program.results.size(); ++i) args.alias_size_in_bytes += program.aliases[i] < 0 ? 0 : program.results[i].bytes();
   args.host_generated_code_size_in_bytes = args.host_argument_size_in_bytes = args.host_output_size_in_bytes = 0;
   args.host_alias_size_in_bytes = args.host_temp_size_in_bytes = 0;
   args.total_size_in_bytes = args.argument_size_in_bytes + args.output_size_in_bytes + args.temp_size_in_bytes + program.constant_size;
+  args.total_size_in_bytes -= args.alias_size_in_bytes;
   args.peak_memory_in_bytes = args.total_size_in_bytes;
 }
 

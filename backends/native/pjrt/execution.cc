@@ -74,10 +74,37 @@ bool IsKept(const ExecuteOptions* options, size_t argument) {
 
 namespace {
 
-// The resources that a run uses while it lasts.
+// The references to memory that a queued run writes.
+class Writing {
+ public:
+  explicit Writing(std::vector<Storage*> written) : written_(std::move(written)) {
+    for (Storage* storage : written_) storage->AddWriter();
+  }
+  ~Writing() {
+    for (Storage* storage : written_) storage->RemoveWriter();
+  }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+ private:
+  const std::vector<Storage*> written_;
+};
+
+// The resources that a run uses while it lasts. A result may be in the memory of an argument.
 struct RunMemory {
   std::vector<StoragePtr> arguments;
   std::vector<StoragePtr> results;
+  std::shared_ptr<const Writing> writing;  // the last one: released before the references that it counts
+
+  // Counts the references from now on.
+  void BeginWriting() {
+    std::vector<Storage*> written;
+    for (const StoragePtr& result : results) written.push_back(result.get());
+    for (const StoragePtr& argument : arguments) {
+      if (std::find(results.begin(), results.end(), argument) != results.end()) written.push_back(argument.get());
+    }
+    writing = std::make_shared<Writing>(std::move(written));
+  }
 
   // Of the arguments, then of the results. Those of promised arguments are known when these are ready.
   std::vector<void*> Addresses() const {
@@ -89,16 +116,53 @@ struct RunMemory {
   }
 };
 
+void Donate(const CompiledProgram& program, Buffer* const* arguments, const ExecuteOptions* options) {
+  for (size_t i = 0; i < program.arguments.size(); ++i) {
+    if (program.donated[i] && !IsKept(options, i)) arguments[i]->Donate();
+  }
+}
+
+// Returns for each result in which argument's memory it will be, or -1: in that of an argument that is given away, that is the device's
+// own, and that nobody else uses. The caller and the argument's buffer have a reference each.
+std::vector<int32_t> ResultsInPlace(const CompiledProgram& program, const std::vector<StoragePtr>& arguments, const Memory& memory,
+                                    const ExecuteOptions* options) {
+  std::vector<int32_t> found = program.aliases;
+  for (int32_t& argument : found) {
+    if (argument < 0) continue;
+    const StoragePtr& storage = arguments[argument];
+    if (IsKept(options, argument) || !storage->IsOwnMemoryOf(memory) || !IsOnlyOf(storage, 2)) argument = -1;
+  }
+  return found;
+}
+
 // Takes the resources of the run, and donated arguments' memory from them: last, so that a run that cannot begin leaves them unchanged.
 // A run that is queued keeps what it uses, whatever its caller deletes or donates meanwhile.
 RunMemory TakeMemory(const CompiledProgram& program, Buffer* const* arguments, Memory& memory, const ExecuteOptions* options) {
   RunMemory taken;
-  taken.results = Storage::AllocateAll(memory, program.result_bytes);
   const size_t count = program.arguments.size();
   taken.arguments.reserve(count);
   for (size_t i = 0; i < count; ++i) taken.arguments.push_back(arguments[i]->storage());
-  for (size_t i = 0; i < count; ++i) {
-    if (program.donated[i] && !IsKept(options, i)) arguments[i]->Donate();
+  if (!program.has_aliases) {
+    taken.results = Storage::AllocateAll(memory, program.result_bytes);
+    Donate(program, arguments, options);
+    return taken;
+  }
+  const std::vector<int32_t> in_place = ResultsInPlace(program, taken.arguments, memory, options);
+  std::vector<size_t> sizes;
+  for (size_t i = 0; i < in_place.size(); ++i) {
+    if (in_place[i] < 0) sizes.push_back(program.result_bytes[i]);
+  }
+  std::vector<StoragePtr> allocated = Storage::AllocateAll(memory, sizes);
+  Donate(program, arguments, options);
+  auto next = allocated.begin();
+  for (size_t i = 0; i < in_place.size(); ++i) {
+    if (in_place[i] < 0) {
+      taken.results.push_back(std::move(*next++));
+    } else if (const StoragePtr& argument = taken.arguments[in_place[i]]; IsOnlyOf(argument, 1)) {
+      taken.results.push_back(argument);
+    } else {  // another thread has begun to use it
+      taken.results.push_back(Storage::Allocate(memory, program.result_bytes[i]));
+    }
   }
   return taken;
 }
@@ -110,7 +174,9 @@ Readiness Start(const std::shared_ptr<CompiledProgram>& program, std::vector<Com
     program->Run(memory.Addresses().data(), host);
     return {};
   }
-  auto run = [program, &device, host = std::move(host), used = RunMemory{std::move(memory.arguments), memory.results}]() mutable {
+  RunMemory used{std::move(memory.arguments), memory.results, nullptr};
+  used.BeginWriting();
+  auto run = [program, &device, host = std::move(host), used = std::move(used)]() mutable {
     for (StoragePtr& argument : used.arguments) argument = Placed(std::move(argument), device.default_memory());
     program->Run(used.Addresses().data(), host);
   };

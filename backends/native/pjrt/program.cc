@@ -97,6 +97,15 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
   TakeLayouts(reply.layouts, arguments, results);
   for (const Shape& result : results) result_bytes.push_back(result.bytes());
   donated.assign(reply.donated, reply.donated + reply.num_arguments);
+  aliases.assign(results.size(), -1);
+  for (size_t i = 0; reply.aliases != nullptr && i < reply.num_arguments; ++i) {
+    const int32_t result = reply.aliases[i];
+    if (result < 0 || !donated[i]) continue;
+    const bool fits = static_cast<size_t>(result) < results.size() && aliases[result] < 0;
+    Require(fits && arguments[i].bytes() == results[result].bytes(), "a result cannot be in the memory of its argument");
+    aliases[result] = static_cast<int32_t>(i);
+    has_aliases = true;
+  }
 }
 
 CompiledProgram::~CompiledProgram() {

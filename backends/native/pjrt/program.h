@@ -55,6 +55,7 @@ struct CompileReply {
   size_t num_results;
   const SlotType* slots;   // of the arguments, then of the results
   const uint8_t* donated;  // for each argument, whether a run may reuse its memory
+  const int32_t* aliases;  // for each argument, the result that may be in its memory, or -1; null if there are none
   const char* name;
   const char* fingerprint;
   int64_t generated_code_size;
@@ -136,6 +137,8 @@ class CompiledProgram {
   std::vector<Piece> argument_pieces, result_pieces;
   std::vector<size_t> result_bytes;
   std::vector<bool> donated;
+  std::vector<int32_t> aliases;  // for each result, the argument in whose memory it may be, or -1
+  bool has_aliases = false;
   const std::vector<Channel> channels;
   int64_t generated_code_size, constant_size, arena_size;
   double flops, transcendentals, bytes_accessed;

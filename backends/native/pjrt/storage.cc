@@ -37,6 +37,14 @@ std::vector<StoragePtr> Storage::AllocateAll(Memory& memory, std::span<const siz
   return all;
 }
 
+bool IsOnlyOf(const StoragePtr& storage, int64_t own) {
+  const int64_t writers = storage->writers();
+  const int64_t all = storage.use_count();
+  std::atomic_thread_fence(std::memory_order_acquire);
+  // If a run has ended meanwhile, it is unknown whether the references that have been counted include its own.
+  return all - writers == own && storage->writers() == writers;
+}
+
 StoragePtr Placed(StoragePtr argument, Memory& memory) {
   if (memory.is_on_host() || !argument->is_on_host()) return argument;
   StoragePtr copy = Storage::Allocate(memory, argument->bytes());

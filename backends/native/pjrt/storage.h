@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,15 @@ class Storage {
   static std::shared_ptr<Storage> Promise(size_t bytes);
   void Become(std::shared_ptr<const Storage> other);
   bool is_promise() const { return is_promise_; }
+
+  // Whether a run of a device may write here what it returns: the memory is the device's own.
+  bool IsOwnMemoryOf(const Memory& memory) const { return is_on_host_ && memory.is_on_host() && owner_ == memory.device && !is_promise_; }
+
+  // Counts references of runs that write the elements, which nobody reads before these runs are done. Such a run counts its references when
+  // it has them, and no longer before it releases them.
+  void AddWriter() { writers_.fetch_add(1); }
+  void RemoveWriter() { writers_.fetch_sub(1); }
+  int64_t writers() const { return writers_.load(); }
 
   Storage(bool is_on_host, void* data, size_t bytes, Device* owner, std::function<void()> release)
       : is_on_host_(is_on_host), data_(data), bytes_(bytes), owner_(owner), release_(std::move(release)) {}
@@ -58,10 +68,14 @@ class Storage {
   Device* owner_;  // the device whose statistics count the memory; null if it is borrowed
   std::function<void()> release_;
   bool is_promise_ = false;
+  std::atomic<int64_t> writers_{0};
   std::shared_ptr<const Storage> other_;
 };
 
 using StoragePtr = std::shared_ptr<Storage>;
+
+// Whether nobody uses the memory but the caller, who has `own` references, and runs that write its elements.
+bool IsOnlyOf(const StoragePtr& storage, int64_t own);
 
 // Returns what a program of a device takes in place of its argument: an accelerator takes a copy of what is on the host.
 StoragePtr Placed(StoragePtr argument, Memory& memory);

@@ -108,6 +108,8 @@ inline Error_Code Execute(LoadedExecutable* executable, std::vector<Buffer*> arg
   return code;
 }
 
+inline uintptr_t AddressOf(Buffer* buffer) { return Call(api.Buffer_UnsafePointer, Buffer_UnsafePointer_Args{{}, buffer, 0}).buffer_pointer; }
+
 inline void ExpectElements(Buffer* buffer, float expected) {
   std::vector<float> data(kSize);
   Buffer_ToHostBuffer_Args args{};

@@ -15,7 +15,7 @@ namespace {
 using namespace trivium::pjrt;
 using namespace trivium::pjrt::host;
 
-// The compiler. A program `y = x + 1`, whose argument may be donated; an odd first element ends the run early.
+// The compiler. A program `y = x + 1`, whose argument may be donated, and its result be there; a negative first element ends the run early.
 
 std::atomic<int> programs{0};
 
@@ -33,6 +33,7 @@ int32_t CompileProgram(const CompileRequest* request, CompileReply* reply, void*
   static const int64_t dims[] = {kSize};
   static const SlotType slots[] = {{Buffer_Type_F32, 1, dims}, {Buffer_Type_F32, 1, dims}};
   static const uint8_t keep[] = {0}, donate[] = {1};
+  static const int32_t first[] = {0};
   const std::string code(request->code, request->code_size);
   if (code == "wrong") {
     trivium_pjrt_fail(failure, "no program", 10);
@@ -45,6 +46,7 @@ int32_t CompileProgram(const CompileRequest* request, CompileReply* reply, void*
   reply->num_arguments = reply->num_results = 1;
   reply->slots = slots;
   reply->donated = code == "donate" ? donate : keep;
+  reply->aliases = code == "donate" ? first : nullptr;
   reply->name = "add_one";
   reply->fingerprint = "0";
   ++programs;
@@ -91,7 +93,9 @@ void CheckWrongUse(Client* client, LoadedExecutable* add_one, LoadedExecutable* 
   EXPECT(Execute(add_one, {small}, &y, &text) == Error_Code_INVALID_ARGUMENT);
   EXPECT(text.find("f32[3], expected f32[100]") != std::string::npos);
   EXPECT(Execute(add_one, {bad}, &y) == Error_Code_INTERNAL);
+  const uintptr_t place = AddressOf(x);
   EXPECT(Execute(donating, {x}, &y) == Error_Code_OK);
+  EXPECT(AddressOf(y) == place);
   DestroyBuffer(y);
   EXPECT(Call(api.Buffer_IsDeleted, Buffer_IsDeleted_Args{{}, x, false}).is_deleted);
   EXPECT(Execute(donating, {x}, &y, &text) == Error_Code_INVALID_ARGUMENT);
@@ -106,6 +110,18 @@ void CheckWrongUse(Client* client, LoadedExecutable* add_one, LoadedExecutable* 
   large.shape_element_type = Buffer_Type_F64;
   EXPECT(Refusal(api.Client_CreateUninitializedBuffer, large) == Error_Code_RESOURCE_EXHAUSTED);
   for (Buffer* buffer : {x, small, bad}) DestroyBuffer(buffer);
+}
+
+// A result is not in the memory of an argument that somebody else uses, or that its caller keeps.
+void CheckSharedArguments(Client* client, LoadedExecutable* donating) {
+  Buffer *x = NewBuffer(client, 1), *y = nullptr;
+  const uintptr_t place = AddressOf(x);
+  Call(api.Buffer_IncreaseExternalReferenceCount, Buffer_IncreaseExternalReferenceCount_Args{{}, x});
+  EXPECT(Execute(donating, {x}, &y) == Error_Code_OK);
+  EXPECT(AddressOf(y) != place && *reinterpret_cast<const float*>(place) == 1);
+  Call(api.Buffer_DecreaseExternalReferenceCount, Buffer_DecreaseExternalReferenceCount_Args{{}, x});
+  DestroyBuffer(x);
+  DestroyBuffer(y);
 }
 
 // One thread sets the event while others wait for it, query it and add callbacks.
@@ -139,6 +155,7 @@ void PjrtObjects() {
   CheckOlderCallers(client);
   LoadedExecutable *add_one = Compile(client, "keep"), *donating = Compile(client, "donate");
   CheckWrongUse(client, add_one, donating);
+  CheckSharedArguments(client, donating);
   for (LoadedExecutable* executable : {add_one, donating}) {
     Call(api.LoadedExecutable_Destroy, LoadedExecutable_Destroy_Args{{}, executable});
   }

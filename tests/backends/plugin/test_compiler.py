@@ -61,7 +61,7 @@ def test_programs_in_each_format(form: str) -> None:
     expected = [(TYPES["float32"], (3, 4)), (TYPES["complex128"], (5,))]
     assert slots(reply) == 2 * expected
     assert (reply.num_arguments, reply.num_results) == (2, 2)
-    assert (reply.name, reply.donated[:2]) == (b"main", [1, 0])
+    assert (reply.name, reply.donated[:2], reply.aliases[:2]) == (b"main", [1, 0], [0, -1])
     assert reply.transcendentals == 12
     assert reply.generated_code_size == len(kept.executable.artifact.code)
     x, n = np.arange(12, dtype=np.float32).reshape(3, 4), np.arange(5) * 1j
