@@ -62,7 +62,7 @@ class DividedProgram:
         for device, memory in enumerate(parts):
             part = np.empty(held.part.shape, slot.dtype)
             self.executables[device].device.client.driver.download(part, memory)
-            whole[_place(held, device)] = part
+            whole[place_of(held, device)] = part
         return whole
 
     def _result(self, run: GpuLoadedExecutable, i: int, memory: Memory) -> Memory:
@@ -76,7 +76,7 @@ class DividedProgram:
         slot = self.executables[0].outputs[i]
         whole = np.empty(slot.shape, slot.dtype)
         self.executables[source].device.client.driver.download(whole, memory)
-        part = np.ascontiguousarray(whole[_place(held, device)] if held.is_whole else whole)
+        part = np.ascontiguousarray(whole[place_of(held, device)] if held.is_whole else whole)
         self.executables[device].device.client.driver.upload(target, part)
 
 
@@ -85,7 +85,7 @@ def _is_cut(held: Held, slot: Slot) -> bool:
     return held.is_whole and held.part.shape != slot.shape
 
 
-def _place(held: Held, device: int) -> tuple[slice, ...]:
+def place_of(held: Held, device: int) -> tuple[slice, ...]:
     """Returns where a device's part is."""
     pairs = zip(held.part.begins[device], held.part.shape, strict=True)
     return tuple(slice(begin, begin + extent) for begin, extent in pairs)

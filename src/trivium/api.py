@@ -165,7 +165,7 @@ def evaluate(module: Module, *arguments: object, function: str | None = None) ->
 def compile(
     module: Module,
     *,
-    device: str = "cpu",
+    device: str | Sequence[str] = "cpu",
     target: str | None = None,
     threads: int | None = None,
     fast_math: bool = False,
@@ -183,6 +183,9 @@ def compile(
     On a GPU, `deterministic=False` allows atomic operations to update floats, as in the gradient of an embedding:
     results then depend on the order of threads, and differ in the last bits from run to run. `tf32` allows tensor cores
     to multiply f32: they round factors to 10 bits of mantissa.
+
+    `device` may also be several GPUs, such as `("cuda:0", "cuda:1")`, for a program that has as many partitions. Its
+    arguments and results are whole arrays, of which each GPU has the parts that the program's shardings say.
 
     `target` names a kind of processor to compile for instead of this one: `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or
     `aarch64`, with Linux. A program for a processor that this machine does not have can be saved and inspected here,

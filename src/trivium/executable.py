@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -185,7 +185,7 @@ class Executable:
 def compile_module(
     module: Module,
     *,
-    device: str,
+    device: str | Sequence[str],
     target: str | None = None,
     threads: int | None = None,
     fast_math: bool = False,
@@ -199,7 +199,14 @@ def compile_module(
     options = CompileOptions(
         threads, fast_math, autotune=autotune, deterministic=deterministic, tf32=tf32, target=target or ""
     )
-    return Executable(client(device).compile(module, options))
+    if isinstance(device, str) or not isinstance(device, Sequence):
+        return Executable(client(device).compile(module, options))
+    from trivium.backends.plugin.partitioned import compile_partitioned
+
+    clients = [client(name) for name in device]
+    if len(clients) < 2:
+        return Executable(client(*device).compile(module, options))
+    return Executable(compile_partitioned(module, clients, options))
 
 
 def is_artifact(path: Path) -> bool:

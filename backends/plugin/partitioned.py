@@ -1,0 +1,108 @@
+"""Programs with partitions, on several GPUs, as `trivium.compile` returns them: their arguments and results are whole
+arrays of the host, of which each device gets and makes the parts that the program's shardings say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
+from trivium.backends.pjrt import Buffer, Client
+from trivium.backends.plugin.division import Divided, divide
+from trivium.backends.plugin.together import DividedProgram, place_of
+from trivium.backends.staged import StagedExecutable
+from trivium.compiler.driver import CompileOptions
+from trivium.compiler.dynamic import is_dynamic
+from trivium.ir.arrays import read_argument
+from trivium.ir.errors import CompileError, Error, ExecutionError
+from trivium.ir.func import Function, Module
+
+PARTITIONS, REPLICAS = "mhlo.num_partitions", "mhlo.num_replicas"
+"""The attributes of a module that say on how many devices it runs."""
+
+
+def compile_partitioned(module: Module, clients: Sequence[Client], options: CompileOptions) -> PartitionedExecutable:
+    """Compiles a module for as many GPUs as it has partitions."""
+    gpus = [client for client in clients if isinstance(client, GpuClient)]
+    names = [f"{client.platform_name}:{client.devices[0].id}" for client in clients]
+    if len(gpus) < len(clients) or len(set(names)) < len(names):
+        raise Error(f"the devices are {', '.join(names)}, expected different GPUs")
+    counts = [getattr(module.extra.get(name), "value", 1) for name in (REPLICAS, PARTITIONS)]
+    if counts[0] != 1 or counts[1] not in (1, len(gpus)):
+        has = f"{counts[0]} replicas of {counts[1]} partitions"
+        raise CompileError(
+            f"the program is for {has}, expected 1 replica of {len(gpus)} partitions, one for each device"
+        )
+    if is_dynamic(module):
+        raise CompileError(f"{module.main.sym_name} has dynamic shapes, expected static ones for several devices")
+    module.verify()
+    divided = divide(module, 1, len(gpus))
+    assert divided is not None, "there are several devices"
+    if any(held.part.terms for held in (*divided.division.arguments, *divided.division.results)):
+        raise CompileError(
+            f"{module.main.sym_name} takes or returns sums of which each device has terms, expected wholes"
+        )
+    loaded = []
+    for client in gpus:
+        executable = loaded[0] if loaded else client.compile(divided.program.module, options)
+        assert isinstance(executable, GpuLoadedExecutable), "shapes are static"
+        loaded.append(client.load(executable.artifact, executable.stages) if loaded else executable)
+    return PartitionedExecutable(module.main, loaded, divided)
+
+
+class PartitionedExecutable(StagedExecutable):
+    """A program that several GPUs have loaded. Its stages are those of the program that each of them runs."""
+
+    def __init__(self, main: Function, loaded: Sequence[GpuLoadedExecutable], divided: Divided):
+        super().__init__(loaded[0].artifact, loaded[0].stages)
+        self.device = loaded[0].device
+        self._main, self._loaded, self._division = main, loaded, divided.division
+        self._together = DividedProgram(loaded, divided.division)
+
+    @property
+    def signature(self) -> Function:
+        return self._main
+
+    def stage(self, name: str) -> str:
+        return self._loaded[0].stage(name)
+
+    def execute(self, *arguments: object) -> list[np.ndarray]:
+        """Runs on host arrays and returns new ones, which belong to the caller."""
+        kinds, held = self._main.function_type.inputs, self._division.arguments
+        if len(arguments) != len(kinds):
+            raise ExecutionError(f"{self.name} was given {len(arguments)} arguments, expected {len(kinds)}")
+        pairs = enumerate(zip(arguments, kinds, strict=True))
+        wholes = [read_argument(given, kind, f"argument {i} of {self.name}") for i, (given, kind) in pairs]
+        memories, made = [], []
+        for number, one in enumerate(self._loaded):
+            memories += [one.uploaded(whole[place_of(each, number)]) for whole, each in zip(wholes, held, strict=True)]
+        for one in self._loaded:
+            made.append([one.device.client.driver.allocate(nbytes) for nbytes in self._sizes()])
+        self._together.run_on([*memories, *(memory for row in made for memory in row)])
+        return [self._joined(i, [row[i] for row in made]) for i in range(len(self._division.results))]
+
+    def _sizes(self) -> list[int]:
+        """Returns the bytes of each result's parts."""
+        pairs = zip(self._division.results, self._loaded[0].outputs, strict=True)
+        return [int(np.prod(each.part.shape, dtype=np.int64)) * slot.dtype.itemsize for each, slot in pairs]
+
+    def _joined(self, i: int, parts: Sequence[object]) -> np.ndarray:
+        """Returns a result, of which each device has a part."""
+        kind, held = self._main.function_type.results[i], self._division.results[i]
+        whole = np.empty(kind.static_shape, self._loaded[0].outputs[i].dtype)  # type: ignore[union-attr]
+        for number, (one, memory) in enumerate(zip(self._loaded, parts, strict=True)):
+            part = np.empty(held.part.shape, whole.dtype)
+            one.device.client.driver.download(part, memory)
+            whole[place_of(held, number)] = part
+        return whole
+
+    def execute_buffers(self, arguments: Sequence[Buffer]) -> NoReturn:
+        raise ExecutionError(f"{self.name} is for several GPUs, expected arrays of the host in place of buffers")
+
+    def execute_at(self, pointers: Sequence[int]) -> NoReturn:
+        raise ExecutionError(f"{self.name} is for several GPUs, expected arrays in place of addresses")
+
+    def whole(self) -> NoReturn:
+        raise Error(f"{self.name} is for several GPUs: only programs of one are serialized so far")
