@@ -19,7 +19,10 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 demo: $(VENV)/all.stamp
 	$(BIN)/trivium demo --device $(DEVICE)
 
-test: lint types suite sanitize
+# The types and the native code are checked by one core each, the suite by two.
+test: lint
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target types sanitize
+	@$(MAKE) --no-print-directory suite
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
