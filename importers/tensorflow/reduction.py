@@ -67,7 +67,8 @@ def mean(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: boo
 def euclidean_norm(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: bool) -> Value:
     """EuclideanNorm(input, reduction_indices; keep_dims=false) -> output"""
     dimensions = ctx.axes(reduction_indices, input.type.rank, "reduction_indices")
-    total = _wide(ctx, ops.Add, ctx.times(input, input), dimensions, keep_dims)
+    other = ctx.add(ops.Conj(input)) if is_complex(input.type.element_type) else input
+    total = _wide(ctx, ops.Add, ctx.times(input, other), dimensions, keep_dims)
     kind = total.type.element_type
     if is_integer(kind):
         return ctx.convert(ctx.add(ops.Sqrt(ctx.convert(total, F64))), kind)

@@ -232,6 +232,7 @@ OTHERS = [
     case(
         "ConjugateTranspose", lambda x: raw.ConjugateTranspose(x=x, perm=[1, 0]), ints(3, 4, 5, -1, 0, 2).reshape(2, 3)
     ),
+    case("EuclideanNorm", lambda x: raw.EuclideanNorm(input=x, axis=[1]), COMPLEX),
     case("EuclideanNorm", lambda x: raw.EuclideanNorm(input=x, axis=[1]), ints(3, 4, 5, -1, 0, 2).reshape(2, 3)),
 ]
 MORE_CASES: list[Case] = [*LINALG, *FOURIER, *BANDS, *QUANTIZATION, *COLORS, *XLA, *OTHERS]

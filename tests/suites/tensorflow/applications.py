@@ -29,7 +29,7 @@ PIXELS, PIXELS_OF = 96, {"InceptionResNetV2": 160, "InceptionV3": 160}
 """The height and width of the images, so that more than one element of each image reaches every normalization: where
 one does, its variance is that of two numbers, and each difference of theirs, however small, becomes 1."""
 
-PATIENCE = 600
+PATIENCE = 2400
 """Seconds of processor time for one model."""
 
 TOLERANCE, SLACK = 1e-4, 4

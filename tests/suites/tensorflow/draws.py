@@ -148,8 +148,8 @@ class _Draw:
         numbers = self._numbers(shape, dtype)
         if name == "sorted_inputs" and numbers.ndim:  # NaN has no place in an order
             return np.sort(np.where(np.isnan(numbers), 0, numbers).astype(numbers.dtype))
-        if self.op == "ApproxTopK":  # nor in XLA's sort by `>`
-            return np.where(np.isnan(numbers), 0, numbers).astype(numbers.dtype)
+        if self.op == "ApproxTopK":  # XLA's sort by `>` has no place for NaN, and puts equal elements in any order
+            return self.random.permutation(numbers.size).reshape(shape).astype(numbers.dtype)
         return numbers
 
     def _numbers(self, shape: tuple[int, ...], dtype: tf.DType) -> np.ndarray:
