@@ -269,6 +269,33 @@ def features_first(g: Generator) -> None:
         epilogue(g, image, 1)
 
 
+def in_tiles(g: Generator) -> None:
+    """A convolution of narrow numbers with whole tiles of features, whose lines of positions are as long as tiles are
+    high, or nearly."""
+    element, sums = g.pick(PAIRS)
+    size, features, kernels = g.number(1, 3), int(g.pick((32, 64, 64, 128))), g.number(8, 40)
+    line, step = g.number(11, 40), int(g.pick((1, 1, 2)))
+    image, kernel = (g.number(1, 2), g.number(size, 5), line * step, features), (size, size, features, kernels)
+    numbers = ops.ConvDimensionNumbers(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2))
+    if g.chance(0.5):
+        image, kernel = (image[0], features, *image[1:3]), (kernels, features, size, size)
+        numbers = ops.ConvDimensionNumbers(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))
+    lhs, rhs = g.argument(image, element), g.argument(kernel, element)
+    if g.chance(0.5):
+        rhs = g.constant(g.known[rhs].array, element)
+    padding = [(g.number(0, 1), g.number(0, 1)) if g.chance(0.6) else (0, 0) for _ in range(2)]
+    shape = [image[0], *[kernels] * 3]
+    for d, around in zip(numbers.output_spatial_dimensions, padding, strict=True):
+        shape[d] = (image[d] + sum(around) - size) // step + 1
+    options = {"feature_group_count": 1, "batch_group_count": 1, "window_strides": [step] * 2, "padding": padding}
+    kind = tensor(*shape, of=sums)
+    epilogue(
+        g,
+        g.add(ops.Convolution(lhs, rhs, dimension_numbers=numbers, result=kind, **options)),
+        numbers.output_feature_dimension,
+    )
+
+
 def weight_gradient(g: Generator) -> None:
     """The gradient of a convolution's kernel: the window is the gradient of the result, and features are a batch. The
     image of a transposed convolution is dilated."""
@@ -382,6 +409,7 @@ FAMILIES = (
     *(branches,) * 2,
     *(along_rows,) * 2,
     *(features_first,) * 2,
+    in_tiles,
     weight_gradient,
     *(attention,) * 2,
 )
