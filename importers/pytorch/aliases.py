@@ -82,11 +82,11 @@ def views_among(
     memory: dict[int, dict[int, torch.Tensor]] = {}
     for index, node in enumerate(outputs):
         if isinstance(node, fx.Node) and is_visible(index) and has_memory(meta := meta_of(node)):
-            memory.setdefault(_storage(meta), {})[index] = meta
+            memory.setdefault(memory_of(meta), {})[index] = meta
     makers: dict[int, tuple[fx.Node, torch.Tensor]] = {}
     for node in graph.nodes:
         if node.op != "output" and has_memory(meta := meta_of(node)):
-            makers.setdefault(_storage(meta), (node, meta))
+            makers.setdefault(memory_of(meta), (node, meta))
     views: dict[int, View] = {}
     for storage, metas in memory.items():
         base, base_meta = makers[storage]
@@ -101,14 +101,14 @@ def inputs_among(
     """Returns the outputs, by index, that are one of these inputs, or all of its elements in the same order."""
     placeholders = {node: index for index, node in enumerate(graph.find_nodes(op="placeholder"))}
     makers = {
-        _storage(meta): (node, meta)
+        memory_of(meta): (node, meta)
         for node, index in placeholders.items()
         if index in inputs and has_memory(meta := meta_of(node))
     }
     found: dict[int, View] = {}
     for index, node in enumerate(outputs):
         if isinstance(node, fx.Node) and has_memory(meta := meta_of(node)):
-            base = makers.get(_storage(meta))
+            base = makers.get(memory_of(meta))
             if base is not None and (node is base[0] or _is_whole(meta, base[1])):
                 found[index] = View(base[0], meta, base[1])
     return found
@@ -126,6 +126,6 @@ def has_memory(meta: Meta) -> TypeGuard[torch.Tensor]:
     return isinstance(meta, torch.Tensor) and meta.layout is torch.strided
 
 
-def _storage(meta: torch.Tensor) -> int:
+def memory_of(meta: torch.Tensor) -> int:
     """Returns the identity of the memory of a fake tensor."""
     return meta.untyped_storage()._cdata

@@ -144,6 +144,32 @@ def test_a_layer_whose_op_is_ours_alone_is_compiled_for_all_sizes(programs: list
     assert len(programs) == 6
 
 
+def changing(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Its gradient needs an input as it was before the function changed it."""
+    y = (x.clone() * w).sin()
+    x.add_(1)
+    return y.sum() + (x * w).sum()
+
+
+def counting(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """It changes an input that its gradient does not need."""
+    x[0] += 1
+    return (w.sin() * w).sum()
+
+
+@pytest.mark.parametrize(("function", "count"), [(changing, 8), (counting, 4)])
+def test_inputs_that_change(function: Callable[..., Any], count: int, programs: list[Any]) -> None:
+    fast = dynamic(function)
+    for size in (3, 4, 5, 6):
+        ran = []
+        for run in (fast, function):
+            x, w = torch.linspace(-1, 1, size), torch.linspace(1, 2, size).requires_grad_()
+            run(x, w).backward()
+            ran.append((x, w.grad))
+        assert max(map(difference, *ran)) < 1e-6
+    assert len(programs) == count
+
+
 @pytest.mark.parametrize("kind", ["inference", "forward", "backward"])
 def test_graphs_that_run_in_pytorch(kind: str) -> None:
     aten = torch.ops.aten

@@ -83,7 +83,7 @@ class CompiledGraph:
             raise Error(f"the option {PROGRAMS} has {most!r}, expected a positive number")
         self.variants: Recent[tuple, Variant | SplitVariant] = Recent(most)
         self.is_static = not any(_is_symbolic(given) for given in example_inputs)
-        tiered = not self.is_static and bool(options.get(TIERED, True)) and has_first_tier(graph, kind)
+        tiered = not self.is_static and bool(options.get(TIERED, True)) and has_first_tier(graph, kind, self.kept)
         if kind == "backward":
             tiered &= forward is not None and forward.first_tier is not None
         self.first_tier = FirstTier(graph) if tiered else None

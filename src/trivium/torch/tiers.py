@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
 from trivium.backends.recent import Recent
+from trivium.importers.pytorch.aliases import has_memory, memory_of
+from trivium.importers.pytorch.graph import outputs_of
 
 ATEN = torch.ops.aten
 VIEWS = ATEN.view.default, ATEN._unsafe_view.default
@@ -88,17 +91,28 @@ def most_runs(ops: int, flops: float, accessed: float) -> float:
     return compiling / running
 
 
-def has_first_tier(graph: fx.GraphModule, kind: str) -> bool:
-    """Whether a graph may run both ways by turns. What a forward graph saves must then be the same. A program saves it
-    in row-major order, whatever order its backward graph was traced with, which therefore must not take elements by
+def has_first_tier(graph: fx.GraphModule, kind: str, kept: Collection[int] = ()) -> bool:
+    """Whether a graph may run both ways by turns. What a forward graph saves must then be the same, and not the memory
+    of inputs that change before its backward graph reads it: of its inputs, `kept` do not. A program saves it in
+    row-major order, whatever order its backward graph was traced with, which therefore must not take elements by
     their addresses."""
     targets = {node.target for node in graph.graph.nodes if node.op == "call_function"}
     packets = {getattr(target, "overloadpacket", None) for target in targets}
     if packets & set(TRACED_OTHERWISE):
         return False
     if kind == "forward":
-        return all(map(_is_saved_alike, targets))
+        return all(map(_is_saved_alike, targets)) and not _returns_inputs(graph.graph, kept)
     return kind != "backward" or not packets & set(ADDRESSED)
+
+
+def _returns_inputs(graph: fx.Graph, kept: Collection[int]) -> bool:
+    """Whether a graph returns the memory of other inputs than those."""
+    inputs = [node for index, node in enumerate(graph.find_nodes(op="placeholder")) if index not in kept]
+    outputs = [node for node in outputs_of(graph) if isinstance(node, fx.Node)]
+    theirs, ours = (
+        {memory_of(meta) for node in nodes if has_memory(meta := node.meta.get("val"))} for nodes in (inputs, outputs)
+    )
+    return bool(theirs & ours)
 
 
 def _is_saved_alike(target: object) -> bool:
