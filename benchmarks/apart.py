@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Told:
-    """The lines that a process has printed, and why it ended early; empty if it did not."""
+class Outcome:
+    """The lines that a process has printed, and why it failed; empty if it did not."""
 
     lines: list[str]
     failure: str = ""
 
 
-def apart(arguments: Sequence[str], limit: float) -> Told:
+def apart(arguments: Sequence[str], limit: float) -> Outcome:
     """Runs Python with these arguments, for `limit` seconds at most. Everything that it has started ends with it."""
     command = [sys.executable, *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -29,8 +29,8 @@ def apart(arguments: Sequence[str], limit: float) -> Told:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             printed, _ = process.communicate()
-            return Told(printed.splitlines(), f"it did not end in {limit:g} s")
+            return Outcome(printed.splitlines(), f"it did not end in {limit:g} s")
     if process.returncode == 0:
-        return Told(printed.splitlines())
+        return Outcome(printed.splitlines())
     last = next((line for line in reversed(errors.splitlines()) if line.strip()), "")
-    return Told(printed.splitlines(), last or f"its process ended with the code {process.returncode}")
+    return Outcome(printed.splitlines(), last or f"its process ended with the code {process.returncode}")

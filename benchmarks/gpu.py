@@ -352,7 +352,7 @@ def brief(error: Exception) -> str:
 
 def described(result: Result) -> str:
     peers = ", ".join(f"{name} {time / result.times[OURS]:.2f}" for name, time in result.times.items() if name != OURS)
-    peers = "; ".join((peers, *(f"{name} failed, {told}" for name, told in result.failures.items()))).strip("; ")
+    peers = "; ".join((peers, *(f"{name} failed, {reason}" for name, reason in result.failures.items()))).strip("; ")
     speed = f"{result.teraflops:.1f} TFLOP/s" if result.teraflops else f"{result.gigabytes:.0f} GB/s"
     share = f"{result.share_of_copies:.0%}" if result.gigabytes else ""
     return f"| {result.name} | {1e6 * result.times[OURS]:.0f} us | {speed} | {share} | {peers or 'none'} |"
@@ -381,28 +381,17 @@ def report_apart(device: str, names: list[str], seconds: float, limit: float) ->
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "figures.json")
-            options = [
-                "--device",
-                device,
-                "--seconds",
-                str(seconds),
-                "--limit",
-                "0",
-                "--json",
-                str(file),
-                "--row",
-                name,
-            ]
-            told = apart(["-m", "benchmarks.gpu", *options], limit)
+            options = f"--device {device} --seconds {seconds} --limit 0".split()
+            outcome = apart(["-m", "benchmarks.gpu", *options, "--json", str(file), "--row", name], limit)
             found = json.loads(file.read_text()) if file.exists() else []
         if found and not has_heading:
             has_heading = True
-            yield told.lines[0], found[0]
-            yield "\n".join(told.lines[1:3]), {}
+            yield outcome.lines[0], found[0]
+            yield "\n".join(outcome.lines[1:3]), {}
         if len(found) > 1:
-            yield told.lines[3], found[1]
+            yield outcome.lines[3], found[1]
         else:
-            yield f"| {name} | {told.failure} | | | |", {"name": name, "failed": told.failure}
+            yield f"| {name} | {outcome.failure} | | | |", {"name": name, "failed": outcome.failure}
 
 
 def require_gpu(device: str) -> None:
@@ -442,10 +431,10 @@ def main(
     chosen = [row for row in rows() if exactly in (None, row.name)]
     chosen = [row for row in chosen if not names or any(name in row.name for name in names)]
     if limit:
-        told = report_apart(device, [row.name for row in chosen], seconds, limit)
+        lines = report_apart(device, [row.name for row in chosen], seconds, limit)
     else:
-        told = report(opened(device), chosen, seconds)
-    for line, data in told:
+        lines = report(opened(device), chosen, seconds)
+    for line, data in lines:
         click.echo(line)
         kept += [data] if data else []
         if path is not None:

@@ -125,9 +125,9 @@ def row(name: str, seconds: float) -> tuple[str, bool]:
 def row_apart(name: str, seconds: float, tf32: bool, limit: float) -> tuple[str, bool]:
     """The same, measured by another process."""
     options = ["--seconds", str(seconds), *(["--tf32"] if tf32 else []), "--limit", "0", "--row", name]
-    told = apart(["-m", "benchmarks.gpu_models", *options], limit)
-    lines = [line for line in told.lines if line.startswith(f"| {name} | ")]
-    return (lines[0], not told.failure) if lines else (f"| {name} | {told.failure} | |", False)
+    outcome = apart(["-m", "benchmarks.gpu_models", *options], limit)
+    lines = [line for line in outcome.lines if line.startswith(f"| {name} | ")]
+    return (lines[0], not outcome.failure) if lines else (f"| {name} | {outcome.failure} | |", False)
 
 
 @click.command(help=__doc__)

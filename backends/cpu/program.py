@@ -232,12 +232,12 @@ class _Entry:
                 self._builder.call(call.function, [*pointers, self._workspace])
             case Copy(source, destination):
                 ends = self._pointers[destination], self._pointers[source]
-                if isinstance(source.storage, Input) and overlap(region(source), region(destination)):
+                shares = overlap(region(source), region(destination))
+                if shares and isinstance(source.storage, Input):
                     with self._builder.if_then(self._builder.icmp_unsigned("!=", *ends)):
                         copies.emit(self._code, *ends, source.nbytes, apart=True)
                 else:
-                    apart = not overlap(region(source), region(destination))
-                    copies.emit(self._code, *ends, source.nbytes, apart)
+                    copies.emit(self._code, *ends, source.nbytes, apart=not shares)
             case While():
                 self._while(step)
             case Switch():

@@ -48,7 +48,7 @@ class Body(ll.Function):
     alignment: int = SHARED_ALIGNMENT
 
     resident: int = 0
-    """The number of blocks that a processor shall have room for; 0 if it does not matter."""
+    """The number of blocks that a multiprocessor must be able to run at the same time; 0 if any number will do."""
 
     def room(self, builder: ll.IRBuilder, nbytes: int, alignment: int) -> ll.Value:
         """Returns memory of the block."""
@@ -226,7 +226,7 @@ class Dialect(ABC):
     # bytes as they expect.
 
     def start_count(self, code: Code, count: ll.Value, threads: int = 1) -> None:
-        """Begins to count in a word, once it is published: so many threads arrive in each phase."""
+        """Initializes a word, which counts once it is published. `threads` threads arrive in each phase."""
         raise NotImplementedError
 
     def arrive(self, code: Code, count: ll.Value) -> None:

@@ -19,9 +19,9 @@ from trivium.backends.llvm.numbers import i64
 
 RESIDENT = 2
 """The blocks that a multiprocessor has room for: one can multiply while the other one stores its results. That leaves
-112 registers for each thread, of which the sums of a tile of 128 take 64, so that no warp has to give any to others:
-`setmaxnreg` would need four warps that copy, and ptxas refuses `wgmma` in blocks with so many threads, which begin
-with 80."""
+112 registers for each thread, of which the sums of a tile of 128 take 64, so the warps need not exchange registers
+(`setmaxnreg`). That instruction works on groups of four warps, so four warps would have to copy; each thread of such a
+large block starts with 80 registers, and ptxas then rejects `wgmma`."""
 
 
 class ProducerContraction(BulkContraction):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +19,7 @@ from trivium.backends.interface import ALIASES, TRANSFERS
 from trivium.backends.pjrt import Client
 from trivium.backends.plugin.accelerators import client_of, programs
 from trivium.backends.plugin.description import DESCRIPTION, description, layout_attributes
-from trivium.backends.plugin.division import Division, divide, fill_pieces
+from trivium.backends.plugin.division import Division, divide, fill_pieces, held_bytes
 from trivium.backends.plugin.foreign import Find, register_foreign_functions, register_targets
 from trivium.backends.plugin.layouts import LAYOUTS, Layouts, take_layouts, types_of
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
@@ -28,7 +27,6 @@ from trivium.backends.plugin.together import DividedProgram
 from trivium.backends.table.abi import TYPES
 from trivium.compiler.artifact import PythonFunction, Slot
 from trivium.compiler.driver import CompileOptions
-from trivium.compiler.passes.partition import Held
 from trivium.ir.bytecode import deserialize
 from trivium.ir.errors import CompileError, Error, ParseError, UnsupportedOpError, VerificationError
 from trivium.ir.func import Function, Module
@@ -263,7 +261,10 @@ def _donated(executable: Compiled, division: Division | None) -> list[bool]:
     size."""
     sizes = [slot.nbytes for slot in executable.inputs], [slot.nbytes for slot in executable.outputs]
     if division is not None:
-        sizes = _held(executable.inputs, division.arguments), _held(executable.outputs, division.results)
+        sizes = (
+            held_bytes(executable.inputs, division.arguments),
+            held_bytes(executable.outputs, division.results),
+        )
     given, free = sizes[0], list(sizes[1])
     taken = [number >= 0 for number in _aliases(executable, division)]
     for size in itertools.compress(given, taken):
@@ -280,11 +281,6 @@ def _aliases(executable: Compiled, division: Division | None) -> list[int]:
     place."""
     written = executable.artifact.texts.get(ALIASES, "") if division is None else ""
     return list(map(int, written.split())) or [-1] * _count(executable, division)
-
-
-def _held(slots: Sequence[Slot], held: Sequence[Held]) -> list[int]:
-    """Returns the sizes of the parts that each device holds."""
-    return [math.prod(each.part.shape) * slot.dtype.itemsize for slot, each in zip(slots, held, strict=False)]
 
 
 def _slots(slots: Sequence[Slot]) -> tuple[Sequence[Any], ctypes.Array[SlotType]]:

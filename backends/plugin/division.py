@@ -13,7 +13,7 @@ from typing import Any
 from trivium.backends.plugin.description import DESCRIPTION, description, layout_attributes
 from trivium.backends.plugin.layouts import Layouts, Order, in_memory, take_layouts
 from trivium.backends.plugin.structures import CompileReply, PieceType
-from trivium.compiler.artifact import Artifact
+from trivium.compiler.artifact import Artifact, Slot
 from trivium.compiler.passes.partition import Held, Partitioned, partition
 from trivium.compiler.pipeline import inline
 from trivium.ir.errors import Error
@@ -172,3 +172,8 @@ def _with_terms(order: Sequence[int], part: Part) -> list[int]:
     """Orders devices so that those with terms of one part follow each other, after those of each other copy of it."""
     groups = {group[0]: group for group in part.terms}
     return [device for first in order if first in groups for device in groups[first]]
+
+
+def held_bytes(slots: Sequence[Slot], held: Sequence[Held]) -> list[int]:
+    """Returns the sizes of the parts that each device holds. A program may have further slots."""
+    return [math.prod(each.part.shape) * slot.dtype.itemsize for slot, each in zip(slots, held, strict=False)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
 from trivium.backends.pjrt import Buffer, Client
-from trivium.backends.plugin.division import Divided, divide
+from trivium.backends.plugin.division import Divided, divide, held_bytes
 from trivium.backends.plugin.together import DividedProgram, place_of
 from trivium.backends.staged import StagedExecutable
 from trivium.compiler.driver import CompileOptions
@@ -25,6 +25,8 @@ PARTITIONS, REPLICAS = "mhlo.num_partitions", "mhlo.num_replicas"
 
 def compile_partitioned(module: Module, clients: Sequence[Client], options: CompileOptions) -> PartitionedExecutable:
     """Compiles a module for as many GPUs as it has partitions."""
+    if not clients:
+        raise Error("there are no devices, expected the name of one, or of several GPUs")
     gpus = [client for client in clients if isinstance(client, GpuClient)]
     names = [f"{client.platform_name}:{client.devices[0].id}" for client in clients]
     if len(gpus) < len(clients) or len(set(names)) < len(names):
@@ -75,28 +77,18 @@ class PartitionedExecutable(StagedExecutable):
             raise ExecutionError(f"{self.name} was given {len(arguments)} arguments, expected {len(kinds)}")
         pairs = enumerate(zip(arguments, kinds, strict=True))
         wholes = [read_argument(given, kind, f"argument {i} of {self.name}") for i, (given, kind) in pairs]
-        memories, made = [], []
+        memories = []
         for number, one in enumerate(self._loaded):
             memories += [one.uploaded(whole[place_of(each, number)]) for whole, each in zip(wholes, held, strict=True)]
-        for one in self._loaded:
-            made.append([one.device.client.driver.allocate(nbytes) for nbytes in self._sizes()])
+        outputs = self._loaded[0].outputs
+        sizes = held_bytes(outputs, self._division.results)
+        made = [[one.device.client.driver.allocate(nbytes) for nbytes in sizes] for one in self._loaded]
         self._together.run_on([*memories, *(memory for row in made for memory in row)])
-        return [self._joined(i, [row[i] for row in made]) for i in range(len(self._division.results))]
-
-    def _sizes(self) -> list[int]:
-        """Returns the bytes of each result's parts."""
-        pairs = zip(self._division.results, self._loaded[0].outputs, strict=True)
-        return [int(np.prod(each.part.shape, dtype=np.int64)) * slot.dtype.itemsize for each, slot in pairs]
-
-    def _joined(self, i: int, parts: Sequence[object]) -> np.ndarray:
-        """Returns a result, of which each device has a part."""
-        kind, held = self._main.function_type.results[i], self._division.results[i]
-        whole = np.empty(kind.static_shape, self._loaded[0].outputs[i].dtype)  # type: ignore[union-attr]
-        for number, (one, memory) in enumerate(zip(self._loaded, parts, strict=True)):
-            part = np.empty(held.part.shape, whole.dtype)
-            one.device.client.driver.download(part, memory)
-            whole[place_of(held, number)] = part
-        return whole
+        results = zip(*made, self._division.results, self._main.function_type.results, outputs, strict=True)
+        return [
+            self._together.joined(parts, held, kind.static_shape, slot.dtype)  # type: ignore[union-attr]
+            for *parts, held, kind, slot in results
+        ]
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> NoReturn:
         raise ExecutionError(f"{self.name} is for several GPUs, expected arrays of the host in place of buffers")

@@ -48,7 +48,7 @@ class DividedProgram:
         for i, held in enumerate(self.division.arguments):
             slot = self.executables[0].inputs[i]
             if _is_cut(held, slot):
-                whole = self._joined([row[i] for row in arguments], held, slot)
+                whole = self.joined([row[i] for row in arguments], held, slot.shape, slot.dtype)
                 for run, row in zip(runs, given, strict=True):
                     row[i] = run.uploaded(whole)
         if self.division.has_device:
@@ -56,11 +56,11 @@ class DividedProgram:
                 row.append(run.uploaded(np.asarray(number, run.inputs[-1].dtype)))
         return given
 
-    def _joined(self, parts: Sequence[Memory], held: Held, slot: Slot) -> np.ndarray:
-        """Returns an argument of which each device has a part."""
-        whole = np.empty(slot.shape, slot.dtype)
+    def joined(self, parts: Sequence[Memory], held: Held, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """Returns an array of which each device has a part."""
+        whole = np.empty(shape, dtype)
         for device, memory in enumerate(parts):
-            part = np.empty(held.part.shape, slot.dtype)
+            part = np.empty(held.part.shape, dtype)
             self.executables[device].device.client.driver.download(part, memory)
             whole[place_of(held, device)] = part
         return whole

@@ -61,10 +61,10 @@ def require_ranks(ctx: Context, arguments: Sequence[tuple[str, Operand | list[Op
             least, most = wanted[name]
             rank = operand.ndim if isinstance(operand, np.ndarray) else operand.type.rank
             if not least <= rank <= most:
-                ctx.unsupported(name, f"rank {rank}", _told(least, most))
+                ctx.unsupported(name, f"rank {rank}", _described(least, most))
 
 
-def _told(least: float, most: float) -> str:
+def _described(least: float, most: float) -> str:
     if least == most:
         return f"rank {least}"
     return f"rank {least} or higher" if most == math.inf else f"rank {least} to {most}"

@@ -204,8 +204,8 @@ def compile_module(
     from trivium.backends.plugin.partitioned import compile_partitioned
 
     clients = [client(name) for name in device]
-    if len(clients) < 2:
-        return Executable(client(*device).compile(module, options))
+    if len(clients) == 1:
+        return Executable(clients[0].compile(module, options))
     return Executable(compile_partitioned(module, clients, options))
 
 

@@ -93,7 +93,7 @@ def test_a_row_that_hangs_ends_and_the_next_one_is_measured(monkeypatch: pytest.
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     given, figures = [], tmp_path / "figures.json"
 
-    def apart_on_the_simulator(arguments: Sequence[str], limit: float) -> apart.Told:
+    def apart_on_the_simulator(arguments: Sequence[str], limit: float) -> apart.Outcome:
         given.append(list(arguments))
         return apart.apart(["-c", SIMULATED, *arguments[2:]], 1 if "softmax" in arguments else limit)
 
@@ -113,9 +113,9 @@ def test_a_row_that_hangs_ends_and_the_next_one_is_measured(monkeypatch: pytest.
 
 
 def test_a_process_that_fails() -> None:
-    assert apart.apart(["-c", "print(1)"], 60) == apart.Told(["1"])
-    assert apart.apart(["-c", "print(1); raise ValueError('no')"], 60) == apart.Told(["1"], "ValueError: no")
-    assert apart.apart(["-c", "import os; os._exit(3)"], 60) == apart.Told([], "its process ended with the code 3")
+    assert apart.apart(["-c", "print(1)"], 60) == apart.Outcome(["1"])
+    assert apart.apart(["-c", "print(1); raise ValueError('no')"], 60) == apart.Outcome(["1"], "ValueError: no")
+    assert apart.apart(["-c", "import os; os._exit(3)"], 60) == apart.Outcome([], "its process ended with the code 3")
 
 
 @pytest.mark.skipif(has_driver(), reason="this machine has an NVIDIA driver")

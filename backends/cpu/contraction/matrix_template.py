@@ -192,7 +192,7 @@ class MatrixTemplate(Template):
             return start, self._lhs_pitch(), last - first, matrix_packing.whole(self.raw, (block.begin, block.end))
         access, inner = self.problem.lhs, AxisGroup(rows[1:]).extent
         spread = sum((axis.extent - 1) * access.stride(axis) for axis in (*rows[1:], *steps)) + 1
-        begin, end = (divmod(row, inner)[0] * access.stride(rows[0]) for row in (first, last - 1))
+        begin, end = (row // inner * access.stride(rows[0]) for row in (first, last - 1))
         return self.raw.at(self.lhs.base, unit.lhs.offset + begin), 0, 1, end - begin + spread
 
     @property

@@ -23,14 +23,14 @@ def register(platform: str) -> None:
     module._jax = _Functions(module._jax, platform)
     array = cast(Any, ArrayImpl)
     array.__dlpack__ = _exporting(array.__dlpack__, platform)
-    array.__dlpack_device__ = _located(array.__dlpack_device__, platform)
+    array.__dlpack_device__ = _located(array.__dlpack_device__, platform, lambda _: (CPU, 0))
 
 
 def register_gpu(platform: str) -> None:
     """Lets arrays of a platform of GPUs be exported, in the GPU's memory."""
     array = cast(Any, ArrayImpl)
     array.__dlpack__ = _exporting_from_gpu(array.__dlpack__, platform)
-    array.__dlpack_device__ = _located_on_gpu(array.__dlpack_device__, platform)
+    array.__dlpack_device__ = _located(array.__dlpack_device__, platform, _place_on_gpu)
 
 
 class _Platforms(dict):
@@ -80,9 +80,13 @@ def _exporting(export: Callable[..., object], platform: str) -> Callable[..., ob
     return __dlpack__
 
 
-def _located(locate: Callable[..., object], platform: str) -> Callable[..., object]:
+def _located(
+    locate: Callable[..., object], platform: str, place_of: Callable[[jax.Array], object]
+) -> Callable[..., object]:
+    """The function that returns where an array is, as DLPack names it."""
+
     def __dlpack_device__(self: jax.Array) -> object:
-        return (CPU, 0) if _is_on(self, platform) else locate(self)
+        return place_of(self) if _is_on(self, platform) else locate(self)
 
     return __dlpack_device__
 
@@ -107,15 +111,10 @@ def _exporting_from_gpu(export: Callable[..., object], platform: str) -> Callabl
     return __dlpack__
 
 
-def _located_on_gpu(locate: Callable[..., object], platform: str) -> Callable[..., object]:
-    def __dlpack_device__(self: jax.Array) -> object:
-        if not _is_on(self, platform):
-            return locate(self)
-        _, driver = _memory_of(self)
-        kind, number = driver.dlpack_place
-        return DLDeviceType(kind), number
-
-    return __dlpack_device__
+def _place_on_gpu(array: jax.Array) -> object:
+    _, driver = _memory_of(array)
+    kind, number = driver.dlpack_place
+    return DLDeviceType(kind), number
 
 
 def _memory_of(array: Any) -> tuple[Any, Any]:

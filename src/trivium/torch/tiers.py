@@ -74,8 +74,8 @@ class FirstTier:
         return _of_any_layout(self.traced)
 
     def get(self, sizes: tuple, flops: float, accessed: float) -> InPyTorch | None:
-        """Returns the graph for these sizes, if it has run for less time than compiling takes. A program for other
-        sizes has `flops`, and accesses so many bytes."""
+        """Returns the graph for these sizes, if it has run for less time than compiling takes. `flops` and `accessed`
+        (bytes) are the costs of a program for other sizes, which serve as an estimate for these."""
         found = self.waiting.get(sizes)
         if found is None:
             found = InPyTorch(self.graph)

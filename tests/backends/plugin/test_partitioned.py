@@ -80,6 +80,7 @@ def test_wrong_arguments() -> None:
 @pytest.mark.parametrize(
     ("text", "devices", "reason"),
     [
+        (PRODUCT, (), "there are no devices, expected the name of one, or of several GPUs"),
         (PRODUCT, ("cuda:0", "cuda:0"), "the devices are cuda:0, cuda:0, expected different GPUs"),
         (PRODUCT, ("cuda:0", "cpu"), "the devices are cuda:0, cpu:0, expected different GPUs"),
         (
