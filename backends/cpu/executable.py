@@ -5,8 +5,9 @@ released while native code runs."""
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -22,6 +23,7 @@ from trivium.ir.errors import ExecutionError
 # Called with the interpreter lock held, which `trivium_run` releases: an exception that is set during a run, by a host
 # call or by a signal handler, is therefore raised when the run returns.
 _RUN_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_RUN_ON_TYPE = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.c_int64, ctypes.c_void_p)
 
 
 LACKS_MEMORY = "a function of the host lacks memory"
@@ -47,8 +49,10 @@ class CpuExecutable:
         self.name = artifact.name
         self._code = Code(artifact.code)
         self._run = _RUN_TYPE(native.address("trivium_run"))
+        self._run_on = _RUN_ON_TYPE(native.address("trivium_run_on"))
         self.entry = self._code.address(ENTRY)
         self.inputs, self.outputs = artifact.inputs, artifact.outputs
+        self._allocations = [_allocation(slot, artifact.arena_alignment) for slot in self.outputs]
         self._host = HostFunctions(artifact.host_functions)
         self._constants = constants_of(artifact, constants)
         arrays = [*self._constants, *(() if table is None else (table,))]
@@ -67,19 +71,24 @@ class CpuExecutable:
         arrays = [
             argument
             if type(argument) is np.ndarray
-            and argument.dtype == slot.dtype
+            and (argument.dtype is slot.dtype or argument.dtype == slot.dtype)
             and argument.shape == slot.shape
             and argument.flags.c_contiguous
             else self._fitted(argument, slot, position)
             for position, (argument, slot) in enumerate(zip(arguments, self.inputs, strict=True))
         ]
         try:
-            results = [_empty(slot, self.artifact.arena_alignment) for slot in self.outputs]
+            results = [allocate() for allocate in self._allocations]
         except (MemoryError, ValueError) as error:  # raised by NumPy for arrays beyond the address space
             raise self._lacks_memory(error) from error
-        frame = self._take_frame(len(arrays) + len(results))
-        native.write_addresses([*arrays, *results], frame.pointers)
-        self._run_in(frame)
+        arrays += results
+        frame = self._take_frame(len(arrays))
+        try:
+            status = self._run_on(arrays, len(arrays), frame.address)
+        finally:
+            self._frames.append(frame)
+        if status:
+            raise self._ended_early()
         return results
 
     def execute_at(self, pointers: Sequence[int]) -> None:
@@ -88,15 +97,15 @@ class CpuExecutable:
         cause is raised: the exception of a host call or of a signal handler, such as KeyboardInterrupt."""
         frame = self._take_frame(len(pointers))
         frame.table[:] = pointers
-        self._run_in(frame)
-
-    def _run_in(self, frame: _Frame) -> None:
         try:
             status = self._run(frame.address)
         finally:
             self._frames.append(frame)
         if status:
-            raise ExecutionError(f"{self.name} ended early: {native.exception() or LACKS_MEMORY}")
+            raise self._ended_early()
+
+    def _ended_early(self) -> ExecutionError:
+        return ExecutionError(f"{self.name} ended early: {native.exception() or LACKS_MEMORY}")
 
     def _take_frame(self, pointers: int) -> _Frame:
         try:
@@ -127,17 +136,16 @@ class _Frame:
     def __init__(self, entry: int, pointers: int, context: int, artifact: Artifact):
         alignment = artifact.arena_alignment
         self.table = (ctypes.c_void_p * pointers)()
-        self.pointers = ctypes.addressof(self.table)
         self._memory = _room(artifact.arena_size, alignment)
-        self._fields = _table([entry, self.pointers, self._memory.ctypes.data, context])
+        self._fields = _table([entry, ctypes.addressof(self.table), self._memory.ctypes.data, context])
         self.address = ctypes.addressof(self._fields)
 
 
-def _empty(slot: Slot, alignment: int) -> np.ndarray:
-    """Returns an array for a result. A large one is as aligned as the arena: its memory is used like the arena's."""
+def _allocation(slot: Slot, alignment: int) -> Callable[[], np.ndarray]:
+    """Returns what allocates a result. A large one is as aligned as the arena: its memory is used like the arena's."""
     if slot.nbytes < LARGE:
-        return np.empty(slot.shape, slot.dtype)
-    return _room(slot.nbytes, alignment).view(slot.dtype).reshape(slot.shape)
+        return partial(np.empty, slot.shape, slot.dtype)
+    return lambda: _room(slot.nbytes, alignment).view(slot.dtype).reshape(slot.shape)
 
 
 def _room(nbytes: int, alignment: int) -> np.ndarray:

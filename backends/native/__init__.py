@@ -56,13 +56,8 @@ def addresses(objects: list[Any]) -> list[int]:
     """Returns where each object has its memory, in less time than Python needs to ask an array. Raises the object's
     exception if it does not lend its memory."""
     found = (ctypes.c_size_t * len(objects))()
-    write_addresses(objects, ctypes.addressof(found))
+    _addresses()(objects, len(objects), ctypes.addressof(found))
     return found[:]
-
-
-def write_addresses(objects: list[Any], target: int) -> None:
-    """Writes where each object has its memory to the table of pointers at `target`, like `addresses`."""
-    _addresses()(objects, len(objects), target)
 
 
 def exception() -> str:

@@ -100,6 +100,11 @@ int32_t Run(const Frame& frame) {
   return status;
 }
 
+int32_t RunOn(void* list, int64_t count, const Frame& frame) {
+  if (Addresses(list, count, frame.arguments) != 0) return -1;
+  return Run(frame);
+}
+
 int32_t CheckSignals() {
   if (saved == nullptr || static_cast<uint64_t>(pthread_self()) != python.main_thread) return 0;
   const int64_t now = Milliseconds();

@@ -42,6 +42,10 @@ void SetInterpreter(const Interpreter& interpreter);
 // may be set.
 int32_t Run(const Frame& frame);
 
+// Runs a program on the memory of the first `count` objects of a list, whose addresses it writes to the frame's arguments. Returns -1 if an
+// object does not lend its memory; then the exception is set.
+int32_t RunOn(void* list, int64_t count, const Frame& frame);
+
 // Called from a run: lets Python handle signals if the last check was long enough ago. Returns 0, or -1 if a handler raised; then the
 // exception is set, and the run must end.
 int32_t CheckSignals();

@@ -50,6 +50,9 @@ TRIVIUM_EXPORT void trivium_keep_objects() { trivium::KeepObjects(); }
 
 TRIVIUM_EXPORT int32_t trivium_run(const trivium::Frame* frame) { return trivium::Run(*frame); }
 
+// The same on the memory of Python objects; see RunOn.
+TRIVIUM_EXPORT int32_t trivium_run_on(void* list, int64_t count, const trivium::Frame* frame) { return trivium::RunOn(list, count, *frame); }
+
 // The reason why this thread's last run, or last call, returned a status other than 0 without a Python exception. Valid until the next one.
 TRIVIUM_EXPORT const char* trivium_exception() {
   static thread_local std::string text;
