@@ -68,8 +68,6 @@ class Kept:
 
     def serialized(self) -> bytes:
         """Returns the artifact, constants included."""
-        if self.divided is not None:
-            raise Error(f"{self.executable.name} is for several GPUs: only programs of one are serialized so far")
         whole = self.executable.whole()
         division = {} if self.division is None else self.division.texts()
         donated = "".join(str(int(flag)) for flag in _donated(self.executable, self.division))
@@ -91,15 +89,15 @@ def compile_program(
 ) -> Kept:
     """Compiles the program for its device, or loads it if it is an artifact, and fills in the reply, which points into
     the result. Custom calls that Trivium does not know are looked up in `foreign_functions`. Raises an `Error`."""
-    clients = [client_of(name) for name in request.devices.decode().split("\n")] if request.devices else []
-    client = clients[0] if clients else cpu_client()
+    gpus = [client_of(name) for name in request.devices.decode().split("\n")] if request.devices else []
+    client = gpus[0] if gpus else cpu_client()
     code = ctypes.string_at(request.code, request.code_size)
     format = ctypes.string_at(request.format, request.format_size).decode(errors="replace")
     if format == ARTIFACT:
-        return _load(client, code, reply, foreign_functions)
+        return _shared(_load(client, code, reply, foreign_functions), gpus, reply.handle)
     with exhaustion("compiling the program", CompileError):
         module = _read(code, format)
-        if clients:
+        if gpus:
             _require_own_memory(module.main)
         register_foreign_functions(module, foreign_functions)
         divided = divide(module, request.num_replicas, request.num_partitions)
@@ -114,10 +112,7 @@ def compile_program(
         raise CompileError(f"{executable.name} has dynamic shapes, expected static ones")
     division = None if divided is None else divided.division
     kept = _fill(reply, executable, division, layouts, hashlib.sha256(code).hexdigest())
-    if division is None or not isinstance(executable, GpuLoadedExecutable):
-        return kept
-    together = programs[reply.handle] = _loaded_by_all(executable, clients, division)
-    return replace(kept, divided=together)
+    return _shared(kept, gpus, reply.handle)
 
 
 def _require_own_memory(main: Function) -> None:
@@ -131,16 +126,23 @@ def _require_own_memory(main: Function) -> None:
             )
 
 
-def _loaded_by_all(executable: GpuLoadedExecutable, clients: Sequence[GpuClient], division: Division) -> DividedProgram:
-    """Lets each of several devices load a program."""
+def _shared(kept: Kept, gpus: Sequence[GpuClient], handle: int) -> Kept:
+    """Lets each of several GPUs load a program that it runs with the others."""
+    executable, division = kept.executable, kept.division
+    if division is None or not isinstance(executable, GpuLoadedExecutable):
+        return kept
+    if len(gpus) != division.replicas * division.partitions:
+        devices = f"{division.replicas} replicas of {division.partitions} partitions"
+        raise CompileError(f"{executable.name} is for {devices}, and was given {len(gpus)} GPUs")
     if executable.artifact.texts.get(TRANSFERS):
         raise CompileError(f"{executable.name} exchanges values with its host on channels, which several GPUs cannot")
     loaded = [executable]
-    for client in clients[1:]:
-        other = client.load(executable.artifact, executable.stages)
+    for client in gpus[1:]:
+        other = client.load(executable.artifact, executable.stages if executable.has_stages else None)
         assert isinstance(other, GpuLoadedExecutable), "all are GPUs"
         loaded.append(other)
-    return DividedProgram(loaded, division)
+    together = programs[handle] = DividedProgram(loaded, division)
+    return replace(kept, divided=together)
 
 
 def compile_traced(kept: Kept, reply: CompileReply) -> Kept:

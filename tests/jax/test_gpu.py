@@ -30,7 +30,7 @@ OTHERS = {
     "inspected_shardings": SEVERAL,
     "layouts_on_several_devices": SEVERAL,
     "layouts_of_parts": SEVERAL,
-    "serialized_layouts_of_parts": "programs for several GPUs cannot be serialized so far",
+    "serialized_layouts_of_parts": SEVERAL,
     "arrays_in_any_layout": SEVERAL,
     "host_memory": ADDRESS,
     "donation_in_place": ADDRESS,

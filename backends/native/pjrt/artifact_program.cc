@@ -303,13 +303,12 @@ bool NeedsPython(const Reader& reader) {
 
 }  // namespace
 
-std::shared_ptr<CompiledProgram> LoadArtifact(std::string_view bytes, const Accelerator* accelerator) {
-  if (accelerator != nullptr) return Compile(bytes, kArtifactFormat, 1, 1, accelerator->name);
+std::shared_ptr<CompiledProgram> LoadArtifact(std::string_view bytes, const std::string& accelerators) {
   try {
     const Reader reader(bytes.data(), bytes.size());
-    if (NeedsPython(reader)) {
+    if (!accelerators.empty() || NeedsPython(reader)) {
       const Division division(reader);
-      return Compile(bytes, kArtifactFormat, division.replicas, division.partitions, "");
+      return Compile(bytes, kArtifactFormat, division.replicas, division.partitions, accelerators);
     }
     auto memory = std::make_shared<ArtifactMemory>(bytes);
     const CompileReply reply = memory->Reply();

@@ -45,6 +45,9 @@ struct LoadedExecutable {
 // The devices that a host requests, in the order of the program's.
 std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& options);
 
+// The names of devices that are accelerators, in lines, for the compiler.
+std::string AcceleratorNames(const std::vector<Device*>& devices);
+
 // Compiles a program with its caller's options, which it keeps in the form in which they were `serialized`; for `accelerators`, as
 // `Compile` does.
 std::shared_ptr<CompiledProgram> CompileWith(const Program* program, std::string_view serialized, const CompileOptions& options,

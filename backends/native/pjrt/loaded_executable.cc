@@ -17,6 +17,16 @@ std::vector<Device*> ChosenDevices(const Client& client, const CompileOptions& o
   return devices;
 }
 
+std::string AcceleratorNames(const std::vector<Device*>& devices) {
+  std::string names;
+  for (const Device* device : devices) {
+    if (device->accelerator == nullptr) continue;
+    if (!names.empty()) names += '\n';
+    names += device->accelerator->name;
+  }
+  return names;
+}
+
 std::shared_ptr<CompiledProgram> CompileWith(const Program* program, std::string_view serialized, const CompileOptions& options,
                                              const std::string& accelerators) {
   Require(program != nullptr && program->code != nullptr, "the program is null");
@@ -48,11 +58,7 @@ void CompileForClient(Client_Compile_Args& args) {
   const std::string_view serialized = View(args.compile_options, args.compile_options_size);
   const CompileOptions options = ReadCompileOptions(serialized);
   std::vector<Device*> devices = ChosenDevices(*args.client, options);
-  std::string accelerators;
-  for (const Device* device : devices) {
-    if (device->accelerator != nullptr) accelerators += (accelerators.empty() ? "" : "\n") + device->accelerator->name;
-  }
-  auto program = CompileWith(args.program, serialized, options, accelerators);
+  auto program = CompileWith(args.program, serialized, options, AcceleratorNames(devices));
   args.executable = new LoadedExecutable(std::move(program), std::move(devices));
 }
 

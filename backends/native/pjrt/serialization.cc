@@ -57,9 +57,8 @@ void DeserializeAndLoad(Executable_DeserializeAndLoad_Args& args) {
   const std::string_view options = View(args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size);
   std::string_view artifact(args.serialized_executable, args.serialized_executable_size);
   const std::string_view original = TakeOptions(artifact);
-  CompileOptions chosen = ReadCompileOptions(options);
-  const bool is_accelerated = args.client->devices[0]->accelerator != nullptr;
-  auto program = LoadArtifact(artifact, is_accelerated ? ChosenDevices(*args.client, chosen)[0]->accelerator.get() : nullptr);
+  CompileOptions chosen = ReadCompileOptions(options.empty() ? original : options);
+  auto program = LoadArtifact(artifact, AcceleratorNames(ChosenDevices(*args.client, chosen)));
   program->compile_options = options.empty() ? original : options;
   if (options.empty()) chosen.num_replicas = program->num_replicas, chosen.num_partitions = program->num_partitions;
   if (chosen.num_replicas != program->num_replicas || chosen.num_partitions != program->num_partitions) {

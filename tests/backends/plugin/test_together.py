@@ -9,11 +9,11 @@ import pytest
 
 from tests.backends.gpu.simulator import needs_simulator
 from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
-from trivium.backends.plugin.compiler import Kept, _require_own_memory
+from trivium.backends.plugin.compiler import Kept, _require_own_memory, _shared
 from trivium.backends.plugin.division import divide
 from trivium.backends.plugin.layouts import Layouts
 from trivium.backends.plugin.together import DividedProgram
-from trivium.ir.errors import CompileError, Error
+from trivium.ir.errors import CompileError
 from trivium.ir.text import parse
 
 pytestmark = needs_simulator
@@ -84,11 +84,11 @@ def test_devices_exchange_values_and_know_their_numbers(clients: list[GpuClient]
         assert number == device
 
 
-def test_programs_of_several_gpus_are_not_serialized(clients: list[GpuClient]) -> None:
+def test_a_program_needs_as_many_gpus_as_it_was_compiled_for(clients: list[GpuClient]) -> None:
     found = program(clients, REPLICATED, 2, 1)
-    kept = Kept(found.executables[0], found.division, Layouts((), ()), "", (), found)
-    with pytest.raises(Error, match="main is for several GPUs: only programs of one are serialized so far"):
-        kept.serialized()
+    kept = Kept(found.executables[0], found.division, Layouts((), ()), "", ())
+    with pytest.raises(CompileError, match="main is for 2 replicas of 1 partitions, and was given 1 GPUs"):
+        _shared(kept, clients[:1], 0)
 
 
 def test_results_are_in_the_memory_of_the_device() -> None:
