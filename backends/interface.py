@@ -19,6 +19,9 @@ from trivium.ir.text import print_module
 ALIASES = "aliases"
 """The name of an artifact's text with the number of the result that may be in each argument's memory, or -1."""
 
+DIVISION = "division"
+"""The name of an artifact's text about the parts of arrays that several devices hold."""
+
 TRANSFERS = "transfers"
 """The name of an artifact's text about channels to the host."""
 

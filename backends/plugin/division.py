@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trivium.backends.interface import DIVISION
 from trivium.backends.plugin.description import DESCRIPTION, description, layout_attributes
 from trivium.backends.plugin.layouts import Layouts, Order, in_memory, take_layouts
 from trivium.backends.plugin.structures import CompileReply, PieceType
@@ -20,9 +21,6 @@ from trivium.ir.errors import Error
 from trivium.ir.func import Module
 from trivium.ir.sharding import Part
 from trivium.ir.types import TensorType, Type
-
-DIVISION = "division"
-"""The name of an artifact's text about several devices."""
 
 
 @dataclass(frozen=True)

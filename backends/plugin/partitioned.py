@@ -4,17 +4,21 @@ arrays of the host, of which each device gets and makes the parts that the progr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
 
 from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
+from trivium.backends.interface import texts
 from trivium.backends.pjrt import Buffer, Client
-from trivium.backends.plugin.division import Divided, divide, held_bytes
+from trivium.backends.plugin.division import Division, divide, held_bytes
 from trivium.backends.plugin.together import DividedProgram, place_of
 from trivium.backends.staged import StagedExecutable
+from trivium.compiler.artifact import Artifact
 from trivium.compiler.driver import CompileOptions
 from trivium.compiler.dynamic import is_dynamic
+from trivium.compiler.stages import Stages
 from trivium.ir.arrays import read_argument
 from trivium.ir.errors import CompileError, Error, ExecutionError
 from trivium.ir.func import Function, Module
@@ -25,12 +29,7 @@ PARTITIONS, REPLICAS = "mhlo.num_partitions", "mhlo.num_replicas"
 
 def compile_partitioned(module: Module, clients: Sequence[Client], options: CompileOptions) -> PartitionedExecutable:
     """Compiles a module for as many GPUs as it has partitions."""
-    if not clients:
-        raise Error("there are no devices, expected the name of one, or of several GPUs")
-    gpus = [client for client in clients if isinstance(client, GpuClient)]
-    names = [f"{client.platform_name}:{client.devices[0].id}" for client in clients]
-    if len(gpus) < len(clients) or len(set(names)) < len(names):
-        raise Error(f"the devices are {', '.join(names)}, expected different GPUs")
+    gpus = _different_gpus(clients)
     counts = [getattr(module.extra.get(name), "value", 1) for name in (REPLICAS, PARTITIONS)]
     if counts[0] != 1 or counts[1] not in (1, len(gpus)):
         has = f"{counts[0]} replicas of {counts[1]} partitions"
@@ -46,22 +45,47 @@ def compile_partitioned(module: Module, clients: Sequence[Client], options: Comp
         raise CompileError(
             f"{module.main.sym_name} takes or returns sums of which each device has terms, expected wholes"
         )
-    loaded = []
-    for client in gpus:
-        executable = loaded[0] if loaded else client.compile(divided.program.module, options)
-        assert isinstance(executable, GpuLoadedExecutable), "shapes are static"
-        loaded.append(client.load(executable.artifact, executable.stages) if loaded else executable)
-    return PartitionedExecutable(module.main, loaded, divided)
+    first = gpus[0].compile(divided.program.module, options)
+    assert isinstance(first, GpuLoadedExecutable), "shapes are static"
+    loaded = [first, *(_loaded(client, first.artifact, first.stages) for client in gpus[1:])]
+    return PartitionedExecutable(module.main, loaded, divided.division)
+
+
+def load_partitioned(artifact: Artifact, clients: Sequence[Client]) -> PartitionedExecutable:
+    """Loads on several GPUs what the artifact of a `PartitionedExecutable` says."""
+    division = Division.read(artifact.texts)
+    count = 1 if division is None else division.replicas * division.partitions
+    if division is None or count != len(clients):
+        raise Error(f"{artifact.name} was compiled for {count} devices, and is loaded for {len(clients)}")
+    division.check(artifact)
+    loaded = [_loaded(client, artifact, None) for client in _different_gpus(clients)]
+    return PartitionedExecutable(loaded[0].signature, loaded, division)
+
+
+def _loaded(client: GpuClient, artifact: Artifact, stages: Stages | None) -> GpuLoadedExecutable:
+    executable = client.load(artifact, stages)
+    assert isinstance(executable, GpuLoadedExecutable), "all are GPUs"
+    return executable
+
+
+def _different_gpus(clients: Sequence[Client]) -> list[GpuClient]:
+    if not clients:
+        raise Error("there are no devices, expected the name of one, or of several GPUs")
+    gpus = [client for client in clients if isinstance(client, GpuClient)]
+    names = [f"{client.platform_name}:{client.devices[0].id}" for client in clients]
+    if len(gpus) < len(clients) or len(set(names)) < len(names):
+        raise Error(f"the devices are {', '.join(names)}, expected different GPUs")
+    return gpus
 
 
 class PartitionedExecutable(StagedExecutable):
     """A program that several GPUs have loaded. Its stages are those of the program that each of them runs."""
 
-    def __init__(self, main: Function, loaded: Sequence[GpuLoadedExecutable], divided: Divided):
-        super().__init__(loaded[0].artifact, loaded[0].stages)
+    def __init__(self, main: Function, loaded: Sequence[GpuLoadedExecutable], division: Division):
+        super().__init__(loaded[0].artifact, loaded[0].stages if loaded[0].has_stages else None)
         self.device = loaded[0].device
-        self._main, self._loaded, self._division = main, loaded, divided.division
-        self._together = DividedProgram(loaded, divided.division)
+        self._main, self._loaded, self._division = main, loaded, division
+        self._together = DividedProgram(loaded, division)
 
     @property
     def signature(self) -> Function:
@@ -96,5 +120,7 @@ class PartitionedExecutable(StagedExecutable):
     def execute_at(self, pointers: Sequence[int]) -> NoReturn:
         raise ExecutionError(f"{self.name} is for several GPUs, expected arrays in place of addresses")
 
-    def whole(self) -> NoReturn:
-        raise Error(f"{self.name} is for several GPUs: only programs of one are serialized so far")
+    def whole(self) -> Artifact:
+        """Returns the artifact with all constants embedded, for `load_partitioned`."""
+        artifact = self._loaded[0].whole()
+        return replace(artifact, texts={**artifact.texts, **self._division.texts(), **texts(self._main)})

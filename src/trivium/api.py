@@ -211,10 +211,10 @@ def compile(
         )
 
 
-def load_executable(path: str | Path, *, device: str = "cpu") -> Executable:
-    """Loads a compiled program that `Executable.save` wrote. Raises an `Error` if the file is damaged, or was compiled
-    for another machine or version of Trivium. The file contains machine code, which runs with your rights: load only
-    files that you trust."""
+def load_executable(path: str | Path, *, device: str | Sequence[str] = "cpu") -> Executable:
+    """Loads a compiled program that `Executable.save` wrote, for as many devices as it was compiled for. Raises an
+    `Error` if the file is damaged, or was compiled for another machine or version of Trivium. The file contains machine
+    code, which runs with your rights: load only files that you trust."""
     from trivium.executable import load_executable as load_from
     from trivium.ir.memory import exhaustion
 

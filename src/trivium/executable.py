@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trivium.backends import client
-from trivium.backends.pjrt import STAGES, LoadedExecutable, MemoryStats
+from trivium.backends.pjrt import STAGES, Client, LoadedExecutable, MemoryStats
 from trivium.ir.collection import collection_paused
 from trivium.ir.errors import Error
 from trivium.ir.files import path_of, writing
@@ -199,14 +199,17 @@ def compile_module(
     options = CompileOptions(
         threads, fast_math, autotune=autotune, deterministic=deterministic, tf32=tf32, target=target or ""
     )
-    if isinstance(device, str) or not isinstance(device, Sequence):
-        return Executable(client(device).compile(module, options))
-    from trivium.backends.plugin.partitioned import compile_partitioned
-
-    clients = [client(name) for name in device]
+    clients = _clients(device)
     if len(clients) == 1:
         return Executable(clients[0].compile(module, options))
+    from trivium.backends.plugin.partitioned import compile_partitioned
+
     return Executable(compile_partitioned(module, clients, options))
+
+
+def _clients(device: str | Sequence[str]) -> list[Client]:
+    is_one = isinstance(device, str) or not isinstance(device, Sequence)
+    return [client(name) for name in ([device] if is_one else device)]
 
 
 def is_artifact(path: Path) -> bool:
@@ -220,16 +223,22 @@ def is_artifact(path: Path) -> bool:
         return False
 
 
-def load_executable(path: str | Path, *, device: str) -> Executable:
+def load_executable(path: str | Path, *, device: str | Sequence[str]) -> Executable:
     """See `trivium.load_executable`."""
     from trivium.backends.artifact import from_bytes
+    from trivium.backends.interface import DIVISION
 
     path = path_of(path)
     try:
         data = path.read_bytes()
     except OSError as error:
         raise Error(f"cannot read {path}: {error.strerror}") from None
-    return Executable(client(device).load(from_bytes(data)))
+    artifact, clients = from_bytes(data), _clients(device)
+    if len(clients) == 1 and DIVISION not in artifact.texts:
+        return Executable(clients[0].load(artifact))
+    from trivium.backends.plugin.partitioned import load_partitioned
+
+    return Executable(load_partitioned(artifact, clients))
 
 
 def _parameter(kind: Any, attributes: Mapping[str, Any]) -> Parameter:

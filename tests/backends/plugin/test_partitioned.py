@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -67,14 +69,28 @@ def test_one_device_computes_what_needs_no_exchange() -> None:
     np.testing.assert_array_equal(negative, -11 * X)
 
 
+def test_a_saved_program_runs_on_as_many_devices(tmp_path: Path) -> None:
+    x, w = (np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32) for shape in ((4, 6), (6, 5)))
+    run = trivium.compile(trivium.parse(PRODUCT), device=BOTH)
+    run.save(tmp_path / "program")
+    loaded = trivium.load_executable(tmp_path / "program", device=BOTH)
+    np.testing.assert_array_equal(loaded(x, w)[0], x @ w)
+    assert str(loaded.signature) == str(run.signature)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "program").read_bytes()
+    with pytest.raises(Error, match="main was compiled for 2 devices, and is loaded for 1"):
+        trivium.load_executable(tmp_path / "program", device="cuda:1")
+    trivium.compile(trivium.parse(SHARDED), device="cuda:0").save(tmp_path / "one")
+    with pytest.raises(Error, match="main was compiled for 1 devices, and is loaded for 2"):
+        trivium.load_executable(tmp_path / "one", device=BOTH)
+
+
 def test_wrong_arguments() -> None:
     run = trivium.compile(trivium.parse(PRODUCT), device=BOTH)
     with pytest.raises(ExecutionError, match="main was given 1 arguments, expected 2"):
         run(np.zeros((4, 6), np.float32))
     with pytest.raises(ExecutionError, match="argument 1 of main has"):
         run(np.zeros((4, 6), np.float32), np.zeros((6, 4), np.float32))
-    with pytest.raises(Error, match="main is for several GPUs: only programs of one are serialized"):
-        run.save("program")
 
 
 @pytest.mark.parametrize(
