@@ -3,7 +3,7 @@ tensors in ONNX: numbers where they are known during import, otherwise sizes tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import onnx
 
@@ -49,16 +49,24 @@ class Context(DynamicEmitter, context.Context[onnx.GraphProto, Operand]):
 
     def turn(self, body: onnx.GraphProto, turn: Value, *operands: Value) -> list[Value]:
         """Converts the body of a loop, whose results are tensors, at the cursor; `turn` counts its iterations."""
+        return self.turned(turn).values(body, *operands)
+
+    def turned(self, turn: Value) -> Context:
+        """Returns a context for the body of a loop; `turn` counts its iterations."""
         inner = self.copied()
         inner.turns = (*self.turns, turn)
-        return inner.values(body, *operands)
+        return inner
 
     def values(self, graph: onnx.GraphProto, *operands: Value) -> list[Value]:
         """Converts a graph inside the node, whose results are tensors, at the cursor."""
-        results = [result for result in self.inline(graph, *operands) if isinstance(result, Value)]
-        if len(results) < len(graph.output):
-            self.unsupported("body", "sequences or optionals among its outputs", "tensors")
-        return results
+        return self.tensors(self.inline(graph, *operands), "body")
+
+    def tensors(self, operands: Sequence[Operand], argument: str) -> list[Value]:
+        """Returns operands that are tensors; rejects the node if any of them is something else."""
+        values = [x for x in operands if isinstance(x, Value)]
+        if len(values) < len(operands):
+            self.unsupported(argument, "sequences or optionals", "tensors")
+        return values
 
     def listed(self, operand: Value, argument: str) -> list[Extent]:
         """Returns the entries of a list of integers: numbers, or sizes that the program computes."""

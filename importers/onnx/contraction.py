@@ -14,7 +14,7 @@ from trivium.importers.convolution import (
     same_padding,
     transposed_convolution,
 )
-from trivium.importers.dynamic import chosen, larger
+from trivium.importers.dynamic import Extent, chosen, larger, numbers_of
 from trivium.importers.emit import Padding, accumulation_type
 from trivium.importers.factorizations import diagonal_of, lapack
 from trivium.importers.onnx.context import Context, rule
@@ -85,14 +85,15 @@ def conv_transpose(
     """ConvTranspose(X, W, B, ...): the gradient of a convolution's input"""
     spatial: int = x.type.rank - 2
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
-    pads, extra = pads or [0] * 2 * spatial, output_padding or [0] * spatial
+    edges: Sequence[Extent] = pads or [0] * 2 * spatial
+    extra = output_padding or [0] * spatial
     sizes = w.type.static_shape[2:]
     whole = None
     if output_shape is not None:
         whole = [
             (extent - 1) * stride + reach + more - wanted
             for extent, stride, reach, more, wanted in zip(
-                x.type.static_shape[2:], strides, reaches(sizes, dilations), extra, output_shape, strict=True
+                ctx.extents(x)[2:], strides, reaches(sizes, dilations), extra, output_shape, strict=True
             )
         ]
     elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):  # each extent times its stride
@@ -101,10 +102,15 @@ def conv_transpose(
         ]
     if whole is not None:
         less, rest = [total // 2 for total in whole], [total - total // 2 for total in whole]
-        pads = [*less, *rest] if auto_pad == "SAME_UPPER" else [*rest, *less]
-    windows = Windows(sizes, strides, dilations, list(zip(pads[:spatial], pads[spatial:], strict=True)))
-    layout = Layout.channels_first(spatial)
-    return _biased(ctx, transposed_convolution(ctx, x, w, windows, extra, layout, layout, group), bias)
+        edges = [*less, *rest] if auto_pad == "SAME_UPPER" else [*rest, *less]
+    layout, known = Layout.channels_first(spatial), numbers_of(edges)
+    padding = list(zip(edges[:spatial], edges[spatial:], strict=True)) if known else [(0, 0)] * spatial
+    windows = Windows(sizes, strides, dilations, padding)
+    result = transposed_convolution(ctx, x, w, windows, extra, layout, layout, group)
+    if not known:  # what a convolution pads less is removed from its result
+        lows, highs = ([0, 0, *(-edge for edge in side)] for side in (edges[:spatial], edges[spatial:]))
+        result = ctx.pad(result, lows, highs)
+    return _biased(ctx, result, bias)
 
 
 def _biased(ctx: Context, x: Value, bias: Value | None) -> Value:

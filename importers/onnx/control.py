@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 import onnx
 
 from trivium.importers.context import evaluate_known
 from trivium.importers.dynamic import Extent, Size, larger, scalar_of
-from trivium.importers.onnx.context import Context, Operand, axis_of, rule
+from trivium.importers.onnx.context import Context, Listed, Operand, axis_of, rule
 from trivium.importers.onnx.files import array_of
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
@@ -24,9 +25,22 @@ def if_(
     known = evaluate_known(condition)
     if known is not None:
         return ctx.inline(then_branch if known.item() else else_branch)
-    branches = [ctx.region([], lambda emit, graph=graph: emit.values(graph)) for graph in (then_branch, else_branch)]
+    lengths: list[list[int | None]] = []  # of each result: how many tensors a sequence has, or that it is a tensor
+
+    def converted(emit: Context, graph: onnx.GraphProto) -> list[Value]:
+        results = emit.inline(graph)
+        lengths.append([len(x) if isinstance(x, Listed) else None for x in results])
+        flat = [x for entry in results for x in (entry if isinstance(entry, Listed) else (entry,))]
+        return emit.tensors(flat, "then_branch or else_branch")
+
+    branches = [
+        ctx.region([], lambda emit, graph=graph: converted(emit, graph)) for graph in (then_branch, else_branch)
+    ]
+    if lengths[0] != lengths[1]:
+        ctx.unsupported("else_branch", "other sequences than then_branch", "sequences of the same lengths")
     _open_extents(ctx, branches)
-    return ctx.add(ops.If(ctx.reshape(condition, ()), *branches))
+    results = iter(ctx.add(ops.If(ctx.reshape(condition, ()), *branches)))
+    return [next(results) if length is None else Listed(islice(results, length)) for length in lengths[0]]
 
 
 def _open_extents(ctx: Context, branches: Sequence[Region]) -> None:
@@ -59,15 +73,16 @@ def _common(a: TensorType, b: TensorType) -> TensorType | None:
 
 @rule("Loop")
 def loop(
-    ctx: Context, trips: Value | None = None, condition: Value | None = None, *carried: Value, body: onnx.GraphProto
-) -> Sequence[Value]:
+    ctx: Context, trips: Value | None = None, condition: Value | None = None, *carried: Operand, body: onnx.GraphProto
+) -> Sequence[Operand]:
     """Loop(M, cond, v_initial, body): what the body returns beyond the carried values is collected, a row each turn"""
     limit = ctx.scalar(np.iinfo(np.int64).max, I64) if trips is None else ctx.convert(ctx.reshape(trips, ()), I64)
     going = ctx.scalar(True, I1) if condition is None else ctx.reshape(condition, ())
     count = len(body.output) - 1 - len(carried)
     if (unrolled := _unrolled(ctx, body, limit, going, carried)) is not None:
         return unrolled
-    state = [ctx.scalar(0, I64), going, *carried]
+    initial = ctx.tensors(carried, "v_initial without a small number of iterations that is known while importing")
+    state = [ctx.scalar(0, I64), going, *initial]
     turns = _most_turns(ctx, limit if trips is not None else None) if count else 0
     state += _collected(ctx, body, turns, state, count) if count else []
     types = [value.type for value in state]
@@ -101,28 +116,37 @@ SELECTIONS = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
 
 
 def _unrolled(
-    ctx: Context, body: onnx.GraphProto, limit: Value, going: Value, carried: Sequence[Value]
-) -> list[Value] | None:
+    ctx: Context, body: onnx.GraphProto, limit: Value, going: Value, carried: Sequence[Operand]
+) -> list[Operand] | None:
     """Unrolls a loop whose iterations have values of different sizes. Returns its results; `None` if all iterations are
     alike, or if their number is not known while importing."""
     trips, again = evaluate_known(limit), evaluate_known(going)
     if trips is None or not 0 < trips <= MOST_TURNS or again is None or not again:
         return None
     count = len(carried)
-    types = _row_types(ctx, body, [ctx.scalar(0, I64), going, *carried])[1 : count + 1]
-    if not _has_selections(body) and all(x.type is kind for x, kind in zip(carried, types, strict=True)):
+    if not _has_selections(body) and _stay_alike(ctx, body, going, carried):
         return None
     values, made = list(carried), []
     for turn in range(int(trips)):
         at = ctx.scalar(turn, I64)
-        goes_on, *results = ctx.turn(body, at, at, ctx.scalar(True, I1), *values)
+        goes_on, *results = ctx.turned(at).inline(body, at, ctx.scalar(True, I1), *values)
         values = results[:count]
-        made.append(results[count:])
+        made.append(ctx.tensors(results[count:], "body"))
+        assert isinstance(goes_on, Value)
         if (again := evaluate_known(goes_on)) is None:
             return None
         if not again:
             break
     return [*values, *_stacked(ctx, made)]
+
+
+def _stay_alike(ctx: Context, body: onnx.GraphProto, going: Value, carried: Sequence[Operand]) -> bool:
+    """Whether carried values are tensors whose types no iteration changes."""
+    values = [x for x in carried if isinstance(x, Value)]
+    if len(values) < len(carried):
+        return False
+    types = _row_types(ctx, body, [ctx.scalar(0, I64), going, *values])[1 : len(values) + 1]
+    return all(x.type is kind for x, kind in zip(values, types, strict=True))
 
 
 def _stacked(ctx: Context, made: Sequence[Sequence[Value]]) -> list[Value]:
@@ -163,7 +187,14 @@ def _most_turns(ctx: Context, limit: Value | None) -> Extent:
 def _collected(ctx: Context, body: onnx.GraphProto, turns: Extent, state: Sequence[Value], count: int) -> list[Value]:
     """Returns room for the rows that a loop collects, of which there is at least one."""
     types = _row_types(ctx, body, state)[-count:]
-    return [ctx.full((larger(ctx, turns, 1), *kind.static_shape), 0, kind.element_type) for kind in types]
+    if all(kind.is_static for kind in types):
+        shapes = [kind.static_shape for kind in types]
+    else:  # the sizes of a first iteration, of which nothing else is needed
+        shapes = [ctx.extents(x) for x in ctx.values(body, *state)[-count:]]
+    return [
+        ctx.full((larger(ctx, turns, 1), *shape), 0, kind.element_type)
+        for shape, kind in zip(shapes, types, strict=True)
+    ]
 
 
 def _row_types(ctx: Context, body: onnx.GraphProto, state: Sequence[Value]) -> list[TensorType]:
@@ -231,10 +262,9 @@ def scanned(ctx: Context, body: onnx.GraphProto, state: Sequence[Value], rows: S
     turns = ctx.extent(rows[0], 0)
     if isinstance(turns, int) and 0 < turns <= MOST_TURNS and _has_selections(body):
         return _unrolled_scan(ctx, body, state, rows, turns)
-    row_types = [TensorType(x.type.shape[1:], x.type.element_type) for x in rows]
-    firsts = [ctx.full(kind.static_shape, 0, kind.element_type) for kind in row_types]
-    made = _row_types(ctx, body, [*state, *firsts])[len(state) :]
-    room = [ctx.full((larger(ctx, turns, 1), *kind.static_shape), 0, kind.element_type) for kind in made]
+    firsts = [ctx.full(ctx.extents(x)[1:], 0, x.type.element_type) for x in rows]
+    count = len(body.output) - len(state)
+    room = _collected(ctx, body, turns, [*state, *firsts], count) if count else []
     full = [ctx.not_empty(x) for x in rows]
     carried = [ctx.scalar(0, I64), *state, *room]
     types = [value.type for value in carried]

@@ -57,7 +57,7 @@ def prelu(ctx: Context, x: Value, slope: Value) -> Value:
 def softmax(ctx: Context, x: Value, axis: int = 1) -> Value:
     """Softmax(input, axis): over all dimensions from `axis` on"""
     axis = axis_of(axis, x.type.rank)
-    shape = x.type.static_shape
+    shape = ctx.extents(x)
     flat = ctx.reshape(x, (math.prod(shape[:axis]), math.prod(shape[axis:])))
     later = elementwise.hardmax if ctx.op == "Hardmax" else elementwise.softmax
     return ctx.reshape(later(ctx, flat, axis=1), shape)

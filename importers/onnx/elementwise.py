@@ -11,7 +11,7 @@ from trivium.importers.onnx.context import Context, axis_of, element_type, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.declare import Op
-from trivium.ir.types import BF16, F64, UI8, is_boolean, is_integer
+from trivium.ir.types import BF16, F64, I64, UI8, is_boolean, is_integer
 
 UNARY = {
     "Acos": ops.Acos,
@@ -288,7 +288,9 @@ def hardmax(ctx: Context, x: Value, axis: int = -1) -> Value:
 @rule("Shrink")
 @in_single
 def shrink(ctx: Context, x: Value, bias: float = 0.0, lambd: float = 0.5) -> Value:
-    """Shrink(input, bias, lambd)"""
+    """Shrink(input, bias, lambd): the sums of integers and a fraction are rounded toward zero"""
+    if is_integer(x.type.element_type):
+        return ctx.convert(ctx.convert(shrink(ctx, ctx.convert(x, F64), bias, lambd), I64), x.type.element_type)
     zero, step, edge = (ctx.full_like(x, number) for number in (0, bias, lambd))
     below = ctx.select(ctx.compare("LT", x, ctx.full_like(x, -lambd)), ctx.plus(x, step), zero)
     return ctx.select(ctx.compare("GT", x, edge), ctx.minus(x, step), below)

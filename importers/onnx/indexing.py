@@ -60,7 +60,7 @@ def _element_places(ctx: Context, x: Value, indices: Value, axis: int) -> Value:
 @rule("GatherND")
 def gather_nd(ctx: Context, x: Value, indices: Value, batch_dims: int = 0) -> Value:
     """GatherND(data, indices, batch_dims)"""
-    depth, rank, batch = indices.type.shape[-1], x.type.rank, tuple(range(batch_dims))
+    depth, rank, batch = _depth(ctx, indices), x.type.rank, tuple(range(batch_dims))
     extents = ctx.extents(x)
     negative = ctx.compare("LT", indices, ctx.full_like(indices, 0))
     bounds = ctx.vector(extents[batch_dims : batch_dims + depth])
@@ -77,10 +77,18 @@ def gather_nd(ctx: Context, x: Value, indices: Value, batch_dims: int = 0) -> Va
     return ctx.gather(x, places, numbers, [1] * (batch_dims + depth) + extents[batch_dims + depth :])
 
 
+def _depth(ctx: Context, indices: Value) -> int:
+    """Returns how many dimensions each index has."""
+    depth = indices.type.shape[-1]
+    if depth is None:
+        ctx.unsupported("indices", f"type {indices.type}", "a last dimension whose extent is known while importing")
+    return depth
+
+
 @rule("ScatterND")
 def scatter_nd(ctx: Context, x: Value, indices: Value, updates: Value, reduction: str = "none") -> Value:
     """ScatterND(data, indices, updates, reduction)"""
-    depth = indices.type.shape[-1]
+    depth = _depth(ctx, indices)
     extents = ctx.convert(ctx.vector(ctx.extents(x)[:depth]), indices.type.element_type)
     negative = ctx.compare("LT", indices, ctx.full_like(indices, 0))
     places = ctx.select(negative, ctx.plus(indices, extents), indices)

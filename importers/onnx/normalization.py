@@ -24,7 +24,7 @@ def batch_normalization(
         return batch_statistics(ctx, x, scale, bias, mean, variance, epsilon, momentum)
     if ctx.outputs > 1:
         ctx.unsupported("outputs", f"{ctx.outputs} outputs", "1, without training_mode")
-    shape = (x.type.shape[1], *[1] * (x.type.rank - 2))
+    shape = (ctx.extent(scale, 0), *[1] * (x.type.rank - 2))
     inverse = ctx.add(ops.Rsqrt(ctx.plus(variance, ctx.scalar(epsilon, variance.type.element_type))))
     factor = ctx.times(scale, inverse)
     offset = ctx.minus(bias, ctx.times(mean, factor))
@@ -47,7 +47,7 @@ def layer_normalization(
 @rule("InstanceNormalization")
 def instance_normalization(ctx: Context, x: Value, scale: Value, bias: Value, epsilon: float = 1e-5) -> Value:
     """InstanceNormalization(input, scale, B, epsilon)"""
-    shape = (x.type.shape[1], *[1] * (x.type.rank - 2))
+    shape = (ctx.extent(scale, 0), *[1] * (x.type.rank - 2))
     wide = ctx.convert(x, accumulation_type(x.type.element_type))
     normal, _, _ = _normalized(ctx, wide, list(range(2, x.type.rank)), epsilon)
     normal = ctx.convert(normal, x.type.element_type)

@@ -10,7 +10,7 @@ from trivium.importers.onnx.context import Context, axes_of, axis_of, rule
 from trivium.importers.onnx.shape import among, from_front, remaining
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I32
+from trivium.ir.types import F64, I32, is_integer
 
 PLAIN = {"ReduceSum": ops.Add, "ReduceProd": ops.Multiply, "ReduceMax": ops.Maximum, "ReduceMin": ops.Minimum}
 
@@ -26,7 +26,8 @@ def reduce(
     """Reduce<kind>(data, axes, keepdims): axes come as a tensor, or as an attribute before version 18"""
     places = ctx.listed(axes, "axes") if isinstance(axes, Value) else list(axes or ())
     kind = x.type.element_type
-    wide = ctx.convert(x, accumulation_type(kind))
+    through_float = is_integer(kind) and ctx.op in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp")
+    wide = ctx.convert(x, F64 if through_float else accumulation_type(kind))
     if not places and noop_with_empty_axes:  # what comes before and after the reduction remains
         return ctx.convert(_reduced(ctx, wide, lambda op, x, keep: x, True), kind)
     known = numbers_of(places)

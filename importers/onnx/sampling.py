@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.dynamic import Size, divided, scalar_of
+from trivium.importers.dynamic import Extent, Size, divided, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.importers.onnx.indexing import scattered
 from trivium.ir import ops
@@ -28,7 +28,7 @@ def grid_sample(
     if mode not in ("linear", "cubic", "nearest") or padding_mode not in ("zeros", "border", "reflection"):
         ctx.unsupported("mode", f"{mode}, {padding_mode}", "linear, cubic or nearest; zeros, border or reflection")
     batch, channels, *out = *ctx.extents(x)[:2], *ctx.extents(grid)[1:-1]
-    extents = _spatial(x)
+    extents = ctx.extents(x)[2:]
     points = ctx.reshape(grid, (batch, math.prod(out), len(extents)))
     taps = []
     for index, extent in enumerate(extents):
@@ -37,7 +37,7 @@ def grid_sample(
         place = _unnormalized(ctx, place, extent, bool(align_corners))
         # A cubic reads further away: its elements are kept inside, each by itself.
         if padding_mode == "border" and mode != "cubic":
-            place = _clamped(ctx, place, 0, extent - 1)
+            place = _clamped(ctx, place, extent - 1)
         elif padding_mode == "reflection" and mode != "cubic":
             place = _reflected(ctx, place, extent, bool(align_corners))
         found = _taps(ctx, place, mode)
@@ -50,38 +50,39 @@ def grid_sample(
     return ctx.reshape(result, (batch, channels, *out))
 
 
-def _bounded(ctx: Context, at: Value, extent: int, padding: str, corners: bool) -> Value:
+def _bounded(ctx: Context, at: Value, extent: Extent, padding: str, corners: bool) -> Value:
     """Returns whole places inside, by the rule that the padding has for any."""
-    kind = F32
-    place = ctx.convert(at, kind)
+    place = ctx.convert(at, F32)
     if padding == "reflection":
         place = _reflected(ctx, place, extent, corners)
-    return ctx.convert(_clamped(ctx, place, 0, extent - 1), I64)
+    return ctx.convert(_clamped(ctx, place, extent - 1), I64)
 
 
-def _unnormalized(ctx: Context, x: Value, extent: int, corners: bool) -> Value:
+def _real(ctx: Context, extent: Extent, like: Value) -> Value:
+    """Returns an extent as a float."""
+    return ctx.convert(scalar_of(ctx, extent), like.type.element_type)
+
+
+def _unnormalized(ctx: Context, x: Value, extent: Extent, corners: bool) -> Value:
     one = ctx.full_like(x, 1)
     if corners:
-        return ctx.scaled(ctx.plus(x, one), (extent - 1) / 2)
-    return ctx.scaled(ctx.minus(ctx.scaled(ctx.plus(x, one), extent), one), 0.5)
+        return ctx.times(ctx.plus(x, one), ctx.scaled(_real(ctx, extent - 1, x), 0.5))
+    return ctx.scaled(ctx.minus(ctx.times(ctx.plus(x, one), _real(ctx, extent, x)), one), 0.5)
 
 
-def _clamped(ctx: Context, x: Value, low: float, high: float) -> Value:
-    kind = x.type.element_type
-    return ctx.add(ops.Clamp(ctx.scalar(low, kind), x, ctx.scalar(high, kind)))
+def _clamped(ctx: Context, x: Value, last: Extent) -> Value:
+    """Returns places from the first to the last one."""
+    return ctx.add(ops.Clamp(ctx.scalar(0, x.type.element_type), x, _real(ctx, last, x)))
 
 
-def _reflected(ctx: Context, x: Value, extent: int, corners: bool) -> Value:
+def _reflected(ctx: Context, x: Value, extent: Extent, corners: bool) -> Value:
     """Returns places reflected at the first and the last element, or half an element beyond them."""
-    low, high = (0.0, extent - 1.0) if corners else (-0.5, extent - 0.5)
-    span = high - low
-    if span == 0:
-        return ctx.full_like(x, 0)
-    kind = x.type.element_type
-    away = ctx.add(ops.Abs(ctx.minus(x, ctx.scalar(low, kind))))
-    rest = ctx.binary(ops.Remainder, away, ctx.scalar(2 * span, kind))
-    back = ctx.minus(ctx.scalar(2 * span, kind), rest)
-    return ctx.plus(ctx.binary(ops.Minimum, rest, back), ctx.scalar(low, kind))
+    low = ctx.scalar(0.0 if corners else -0.5, x.type.element_type)
+    turn = _real(ctx, (extent - 1) * 2 if corners else extent * 2, x)
+    away = ctx.add(ops.Abs(ctx.minus(x, low)))
+    rest = ctx.binary(ops.Remainder, away, turn)
+    found = ctx.plus(ctx.binary(ops.Minimum, rest, ctx.minus(turn, rest)), low)
+    return ctx.select(ctx.compare("EQ", turn, ctx.full_like(turn, 0)), ctx.full_like(x, 0), found)
 
 
 def _taps(ctx: Context, place: Value, mode: str) -> list[Tap]:
@@ -128,22 +129,16 @@ def sampled(ctx: Context, x: Value, taps: Sequence[Sequence[Tap]]) -> Value:
     return total
 
 
-def _spatial(x: Value) -> tuple[int, ...]:
-    """Returns the extents of an image's space, which are numbers."""
-    return x.type.with_shape(x.type.shape[2:]).static_shape
-
-
 def _read(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
-    batch, channels = ctx.extents(x)[:2]
-    extents = _spatial(x)
+    batch, channels, *extents = ctx.extents(x)
     flat = ctx.transpose(ctx.reshape(x, (batch, channels, math.prod(extents))), [0, 2, 1])
     index, is_inside = None, None
     for at, extent in zip(places, extents, strict=True):
-        low, high = ctx.full_like(at, 0), ctx.full_like(at, extent - 1)
-        here = ctx.add(ops.And(ctx.compare("GE", at, low), ctx.compare("LE", at, high)))
+        zero, last = ctx.scalar(0, I64), scalar_of(ctx, extent - 1)
+        here = ctx.add(ops.And(ctx.compare("GE", at, zero), ctx.compare("LE", at, last)))
         is_inside = here if is_inside is None else ctx.add(ops.And(is_inside, here))
-        at = ctx.add(ops.Clamp(ctx.scalar(0, I64), at, ctx.scalar(max(extent - 1, 0), I64)))
-        index = at if index is None else ctx.plus(ctx.times(index, ctx.full_like(index, extent)), at)
+        at = ctx.add(ops.Clamp(zero, at, ctx.add(ops.Maximum(zero, last))))
+        index = at if index is None else ctx.plus(ctx.times(index, scalar_of(ctx, extent)), at)
     assert index is not None
     assert is_inside is not None
     numbers = ops.GatherDimensionNumbers(
@@ -162,18 +157,18 @@ def deform_conv(
     offset_group: int = 1, pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
 ) -> Value:  # fmt: skip
     """DeformConv(X, W, offset, B, mask, ...): a convolution whose windows read each element at a position of its own"""
-    batch, extents = ctx.extent(x, 0), _spatial(x)
+    batch, _, *extents = ctx.extents(x)
     filters, inner, *sizes = w.type.static_shape
-    channels, spatial, out = inner * group, len(sizes), _spatial(offset)
+    channels, spatial, out = inner * group, len(sizes), ctx.extents(offset)[2:]
     strides, dilations, pads = strides or [1] * spatial, dilations or [1] * spatial, pads or [0] * 2 * spatial
-    taps, points = int(np.prod(sizes)), int(np.prod(out))
+    taps, points = math.prod(sizes), math.prod(out)
     moved = ctx.reshape(offset, (batch * offset_group, taps, spatial, points))
     places = []
     for d in range(spatial):
-        window = np.indices(sizes)[d].reshape(-1, 1) * dilations[d]
-        start = np.indices(out)[d].reshape(1, -1) * strides[d] - pads[d]
+        window = ctx.elements(np.indices(sizes)[d].reshape(-1, 1) * dilations[d] - pads[d])
+        start = ctx.scaled(ctx.reshape(ctx.iota(out, d), (1, points)), strides[d])
         here = ctx.squeeze(ctx.slice(moved, 2, d, d + 1), [2])
-        at = ctx.plus(here, ctx.elements((window + start)[None], x.type.element_type))
+        at = ctx.plus(here, ctx.convert(ctx.plus(window, start), x.type.element_type))
         places.append(_taps(ctx, ctx.reshape(at, (batch * offset_group, taps * points)), "linear"))
     grouped = ctx.reshape(x, (batch * offset_group, channels // offset_group, *extents))
     columns = sampled(ctx, grouped, places)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.importers.context import evaluate_known
 from trivium.importers.onnx.context import Context, Listed, Operand, axis_of, rule
+from trivium.importers.onnx.indexing import gather
 from trivium.importers.onnx.shape import split
 from trivium.ir.core import Value
 
@@ -46,6 +48,9 @@ def sequence_erase(ctx: Context, sequence: Listed, position: Value | None = None
 @rule("SequenceAt")
 def sequence_at(ctx: Context, sequence: Listed, position: Value) -> Value:
     """SequenceAt(input_sequence, position)"""
+    if evaluate_known(position) is None and len({x.type for x in sequence}) == 1:
+        stacked = ctx.concatenate([ctx.unsqueeze(x, [0]) for x in sequence], 0)
+        return gather(ctx, stacked, ctx.reshape(position, ()))
     return sequence[_place(ctx, position, len(sequence), len(sequence))]
 
 
@@ -63,17 +68,29 @@ def split_to_sequence(ctx: Context, x: Value, sizes: Value | None = None, axis: 
     """SplitToSequence(input, split, axis, keepdims)"""
     axis = axis_of(axis, x.type.rank)
     if sizes is None:
-        parts = [ctx.slice(x, axis, i, i + 1) for i in range(x.type.static_shape[axis])]
+        parts = [ctx.slice(x, axis, i, i + 1) for i in range(_known_extent(ctx, x, axis))]
         return Listed(parts if keepdims else [ctx.squeeze(part, [axis]) for part in parts])
     if sizes.type.rank:
         return Listed(split(ctx, x, sizes, axis))
-    (each,), extent = ctx.known_ints(sizes, "split"), x.type.static_shape[axis]
+    (each,), extent = ctx.known_ints(sizes, "split"), _known_extent(ctx, x, axis)
+    if each < 1:
+        ctx.unsupported("split", each, "a positive number")
     return Listed(ctx.slice(x, axis, i, min(i + each, extent)) for i in range(0, extent, each))
+
+
+def _known_extent(ctx: Context, x: Value, axis: int) -> int:
+    """Returns the extent that the number of parts of `x` follows from."""
+    extent = x.type.shape[axis]
+    if extent is None:
+        ctx.unsupported("input", f"type {x.type}", f"an extent of dimension {axis} that is known while importing")
+    return extent
 
 
 @rule("ConcatFromSequence")
 def concat_from_sequence(ctx: Context, sequence: Listed, axis: int, new_axis: int = 0) -> Value:
     """ConcatFromSequence(input_sequence, axis, new_axis)"""
+    if not sequence:
+        ctx.unsupported("input_sequence", "no tensors", "at least one")
     place = axis_of(axis, sequence[0].type.rank + new_axis)
     return ctx.concatenate([ctx.unsqueeze(x, [place]) for x in sequence] if new_axis else sequence, place)
 

@@ -60,7 +60,9 @@ def _fft(ctx: Context, x: Value, count: Extent, inverse: bool, onesided: bool) -
     """Transforms `x` [A, B, N, 1 or 2] along its third dimension, of which `count` elements are read: with zeros
     behind, if there are fewer."""
     kind = accumulation_type(x.type.element_type)
-    parts = [ctx.squeeze(ctx.slice(x, 3, i, i + 1), [3]) for i in range(int(x.type.shape[3]))]
+    if x.type.shape[3] is None:
+        ctx.unsupported("input", "a last dimension of any extent", "1 or 2: the parts of its numbers")
+    parts = [ctx.squeeze(ctx.slice(x, 3, i, i + 1), [3]) for i in range(x.type.shape[3])]
     half = count // 2 + 1
     parts = [_sized(ctx, ctx.convert(part, kind), half if inverse and onesided else count) for part in parts]
     if isinstance(count, int):
@@ -120,7 +122,8 @@ def _by_definition(ctx: Context, parts: Sequence[Value], count: Size, inverse: b
 def stft(
     ctx: Context, x: Value, step: Value, window: Value | None = None, length: Value | None = None, onesided: int = 1
 ) -> Value:
-    """STFT(signal, frame_step, window, frame_length, onesided)"""
+    """STFT(signal, frame_step, window, frame_length, onesided): a signal [batch, length] is taken for a real one"""
+    x = ctx.unsqueeze(x, [2]) if x.type.rank == 2 else x
     extent, hop = ctx.extent(x, 1), ctx.number(step, "frame_step")
     if length is not None:
         count = ctx.number(length, "frame_length")

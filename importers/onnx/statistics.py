@@ -38,7 +38,7 @@ def batch_statistics(
 ) -> Sequence[Value]:
     """Returns `x` normalized by its own statistics, and the running ones moved toward those."""
     rest = [d for d in range(x.type.rank) if d != 1]
-    shape = (x.type.shape[1], *[1] * (x.type.rank - 2))
+    shape = (ctx.extent(scale, 0), *[1] * (x.type.rank - 2))
     own = ctx.mean(x, rest)
     centered = ctx.minus(x, ctx.reshape(own, shape))
     spread = ctx.mean(ctx.times(centered, centered), rest)

@@ -110,6 +110,49 @@ def test_loops_without_iterations(size: str) -> None:
                 np.testing.assert_array_equal(mine, expected, strict=True)
 
 
+ROWS = """(float[N, M] x) => (float[A, B] y, float[C, D, E] r, float[F, G] s) {
+    n = Constant<value_int = 3>() p = Constant<value = bool {1}>()
+    zero = Constant<value_ints = [0]>() h = ReduceSum<keepdims = 0>(x, zero)
+    y, r = Loop(n, p, x) <body = b (int64 i, bool go, float[N, M] v) => (bool on, float[N, M] w, float[Q, M] row) {
+        on = Identity(go) w = Add(v, x) row = Concat<axis = 0>(w, w)
+    }>
+    k, s = Scan<num_scan_inputs = 1, body = d (float[M] g, float[M] e) => (float[M] o, float[M] c) {
+        o = Add(g, e) c = Mul(o, e)
+    }>(h, x)
+}"""
+
+
+def test_rows_of_any_size() -> None:
+    compare(ROWS, (floats(2, 3),), (floats(1, 4),))
+
+
+SEQUENCES = """(bool p, int64 at, float[N, 3] x) => (float[A, 3] y, float[B, 3] z) {
+    n = Constant<value_int = 3>() q = Constant<value = bool {1}>() none = SequenceEmpty()
+    s = If(p) <then_branch = a () => (seq(float) t) { t = SequenceConstruct(x, x) },
+               else_branch = b () => (seq(float) e) { m = Neg(x) e = SequenceConstruct(m, x) }>
+    y = SequenceAt(s, at)
+    k = Loop(n, q, none) <body = c (int64 i, bool go, seq(float) v) => (bool on, seq(float) w) {
+        on = Identity(go) f = Cast<to = 1>(i) u = Mul(x, f) w = SequenceInsert(v, u)
+    }>
+    z = ConcatFromSequence<axis = 0>(k)
+}"""
+
+
+@pytest.mark.parametrize("size", ["N", "2"])
+def test_sequences_in_branches_and_loops(size: str) -> None:
+    x = floats(2, 3)
+    calls = [(np.array(p), np.array(at), x) for p, at in ((True, 0), (False, 0), (False, -1))]
+    compare(SEQUENCES.replace("[N", f"[{size}"), *calls)
+
+
+def test_sequences_that_are_refused() -> None:
+    longer = SEQUENCES.replace("SequenceConstruct(m, x)", "SequenceConstruct(m, x, x)")
+    unknown = SEQUENCES.replace("Loop(n,", "Loop(at,")
+    for text, message in ((longer, "expected sequences of the same lengths"), (unknown, "v_initial without a small")):
+        with pytest.raises(trivium.UnsupportedOpError, match=message):
+            trivium.from_onnx(onnx.parser.parse_model(OPENING + text))
+
+
 def test_what_is_refused() -> None:
     """The number of iterations must be known, and branches must have results of one rank."""
     text = COUNTED.replace("BODY", GROWS).replace("CONDITION", "Greater(t, z)").replace("COUNT", "3")

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
 
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 import trivium
 from tests.importers.onnx.arrays import floats, ints
+from tests.importers.onnx.checks import by_runtime
 
 pytestmark = pytest.mark.onnx
 
@@ -108,14 +110,16 @@ IMAGES = [
     ('y = ConvTranspose<strides = [2, 3], auto_pad = "SAME_UPPER">(x0, w)', (IMAGE,)),
     ("y = GroupNormalization<num_groups = 2>(x0, s, b)", (IMAGE,)),
     ("y = InstanceNormalization(x0, s, b)", (IMAGE,)),
+    ("y = BatchNormalization(x0, s, b, s, v)", (IMAGE,)),
 ]
 
-OF_BATCHES = [
-    ("y = GridSample(x0, x1)", (IMAGE, floats(2, 3, 7, 2))),
-    ('y = GridSample<padding_mode = "reflection", mode = "cubic">(x0, x1)', (IMAGE, floats(2, 3, 7, 2))),
-    ("y = DeformConv(x0, w, x1)", (IMAGE, floats(2, 18, 4, 3))),
+AT_PLACES = [
+    ("y = GridSample(x0, x1)", (None, None, None, 2)),
+    ('y = GridSample<padding_mode = "reflection", align_corners = 1>(x0, x1)', (None, None, None, 2)),
+    ('y = GridSample<padding_mode = "border", mode = "cubic">(x0, x1)', (None, None, None, 2)),
+    ("y = DeformConv(x0, w, x1)", (None, 18, None, None)),
 ]
-"""Ops that need the sizes of images."""
+"""Ops that read images at computed places, and the types of those."""
 
 
 def check(text: str, arrays: tuple[np.ndarray, ...]) -> None:
@@ -140,23 +144,48 @@ def test_shapes_and_axes_that_are_inputs(text: str, arrays: tuple[np.ndarray, ..
     check(text, arrays)
 
 
-WEIGHTS = {"w": FILTERS, "s": floats(4), "b": floats(4)}
+WEIGHTS = {"w": FILTERS, "s": floats(4), "b": floats(4), "v": np.abs(floats(4))}
 
 
 @pytest.mark.parametrize(("text", "arrays"), IMAGES, ids=[text for text, _ in IMAGES])
 def test_images_of_any_size(text: str, arrays: tuple[np.ndarray, ...]) -> None:
     made = model(text, *arrays, **WEIGHTS)
-    run = trivium.compile(trivium.from_onnx(made, shapes={"x0": (None, 4, None, None)}))
+    known = None if "BatchNormalization" in text else 4  # the statistics tell how many features there are
+    run = trivium.compile(trivium.from_onnx(made, shapes={"x0": (None, known, None, None)}))
     for shape in (arrays[0].shape, (3, 4, 5, 8), (1, 4, 3, 3)):
         expect(made, run, [floats(*shape)])
 
 
-@pytest.mark.parametrize(("text", "arrays"), OF_BATCHES, ids=[text for text, _ in OF_BATCHES])
-def test_any_number_of_images(text: str, arrays: tuple[np.ndarray, ...]) -> None:
-    made = model(text, *arrays, **WEIGHTS)
-    run = trivium.compile(trivium.from_onnx(made, shapes={f"x{i}": (None, *x.shape[1:]) for i, x in enumerate(arrays)}))
-    for count in (2, 3):
-        expect(made, run, [floats(count, *x.shape[1:]) for x in arrays])
+@pytest.mark.parametrize(("text", "places"), AT_PLACES, ids=[text for text, _ in AT_PLACES])
+def test_places_in_images_of_any_size(text: str, places: tuple[int | None, ...]) -> None:
+    made = model(text, IMAGE, floats(1, 1, 1, 1), **WEIGHTS)
+    module = trivium.from_onnx(made, shapes={"x0": (None, 4, None, None), "x1": places})
+    x, at = floats(2, 4, 5, 7), floats(2, 18, 3, 5) if "Deform" in text else floats(2, 3, 4, 2)
+    np.testing.assert_allclose(trivium.evaluate(module, x, at)[0], by_runtime(made, [x, at])[0], rtol=1e-4, atol=1e-5)
+
+
+def test_transposed_convolutions_with_a_given_size() -> None:
+    made = model("y = ConvTranspose<output_shape = [9, 13], strides = [2, 2]>(x0, w)", IMAGE, **WEIGHTS)
+    module, x = trivium.from_onnx(made, shapes={"x0": (None, 4, None, None)}), floats(2, 4, 5, 7)
+    np.testing.assert_allclose(trivium.evaluate(module, x)[0], by_runtime(made, [x])[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["Softmax", "Hardmax"])
+def test_sizes_of_earlier_operator_sets(op: str) -> None:
+    made, x = model(f"y = {op}<axis = 1>(x0)", X, opset=11), floats(3, 2, 5)
+    flat = x.reshape(3, 10)
+    powers = np.exp(flat - flat.max(1, keepdims=True))
+    expected = powers / powers.sum(1, keepdims=True) if op == "Softmax" else flat == flat.max(1, keepdims=True)
+    (result,) = trivium.evaluate(trivium.from_onnx(made), x)
+    np.testing.assert_allclose(result, expected.reshape(x.shape), rtol=1e-5)
+
+
+@pytest.mark.parametrize("text", ["y = GatherND(x0, x1)", "y = ScatterND(x0, x1, x0)"])
+def test_indices_of_an_unknown_number_of_dimensions(text: str) -> None:
+    with pytest.raises(
+        trivium.UnsupportedOpError, match=r"indices has type .*expected a last dimension whose extent is"
+    ):
+        trivium.from_onnx(model(text, X, np.zeros((2, 2), np.int64)))
 
 
 def expect(made: Any, run: Any, arrays: list[np.ndarray]) -> None:

@@ -160,6 +160,10 @@ def test_small_rules() -> None:
     check_node("LpNormalization", floats(3, 4), axis=0, p=1)
     check_node("LRN", floats(1, 5, 2, 2), size=3)
     check_node("Shrink", floats(3, 4), lambd=0.3, bias=0.1)
+    check_node("Shrink", np.arange(-3, 4, dtype=np.int8), lambd=1.5, bias=1.5)
+    for op in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"):
+        check_node(op, np.arange(1, 7, dtype=np.int32).reshape(2, 3), ints(1))
+    check_node("BatchNormalization", floats(5), *(np.abs(floats(1)) for _ in range(4)))
     check_node("ReverseSequence", floats(4, 2), ints(3, 1), batch_axis=1, time_axis=0)
     normalized = floats(2, 3, 4), floats(3), floats(3), floats(3), abs(floats(3))
     check_node("BatchNormalization", *normalized, outputs=3, training_mode=1, opset=14)

@@ -67,6 +67,10 @@ def test_frames_of_a_signal_of_any_length() -> None:
         check(made, [floats(*shape), floats(8)], oracle=by_reference)
 
 
+def test_frames_of_a_signal_without_a_last_dimension() -> None:
+    check_node("STFT", floats(2, 32), NUMBER(5), floats(8), opset=17)
+
+
 def test_complex_signals() -> None:
     x = floats(2, 50, 2)
     results = trivium.compile(trivium.from_onnx(node("STFT", x, NUMBER(7), None, NUMBER(16), onesided=0)))(x)
