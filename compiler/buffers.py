@@ -31,8 +31,8 @@ def assign_buffers(
         for value in values & allocations.keys():
             allocations[value].points |= during
     _coalesce_copies(program, allocations)
-    share_arguments(program, points, allocations, donated or {})
-    _reuse_operands(program, allocations)
+    share_arguments(program, points, allocations, donated or {}, target.loops_in_order)
+    _reuse_operands(program, allocations, target.loops_in_order)
     _drop_needless_copies(program, allocations)
     program.arena_size = place(allocations.values(), target.alignment, target.shared_result_bytes)
 
@@ -55,7 +55,7 @@ def _coalesce_copies(program: Program, allocations: dict[Array, Allocation]) -> 
                 _merge(source, destination, allocations)
 
 
-def _reuse_operands(program: Program, allocations: dict[Array, Allocation]) -> None:
+def _reuse_operands(program: Program, allocations: dict[Array, Allocation], loops_in_order: bool) -> None:
     """Lets a kernel's result share the bytes of an operand if both are alive only while that kernel runs."""
     for position, step in enumerate(walk(program.steps)):
         if not isinstance(step, Launch):
@@ -70,7 +70,9 @@ def _reuse_operands(program: Program, allocations: dict[Array, Allocation]) -> N
                     continue
                 overlap = mine.points & theirs.points
                 alone = sum(argument in mine.values for argument in step.arguments) == 1
-                if overlap == 1 << (2 * position) and alone and may_share(step.kernel, source_param, param):
+                if overlap != 1 << (2 * position) or not alone:
+                    continue
+                if may_share(step.kernel, source_param, param, loops_in_order=loops_in_order):
                     _merge(mine, theirs, allocations)
                     break
 

@@ -32,7 +32,11 @@ def wishes(main: Function) -> Wishes:
 
 
 def share_arguments(
-    program: Program, points: Mapping[Array, int], allocations: Mapping[Array, Allocation], wishes: Wishes
+    program: Program,
+    points: Mapping[Array, int],
+    allocations: Mapping[Array, Allocation],
+    wishes: Wishes,
+    loops_in_order: bool,
 ) -> None:
     """Lets results be in the memory of arguments, where that is possible: from then on, the memory of such a result is
     in use as long as its argument is. An argument whose memory cannot be that of the requested result may be that of
@@ -42,14 +46,14 @@ def share_arguments(
     for index, wish in sorted(wishes.items(), key=lambda entry: entry[1] is None):
         argument = program.inputs[index]
         for number in sorted(free, key=lambda number: number != wish):
-            if _fits(argument, allocations.get(program.outputs[number]), points[argument], steps):
+            if _fits(argument, allocations.get(program.outputs[number]), points[argument], steps, loops_in_order):
                 allocations[program.outputs[number]].points |= points[argument]
                 argument.storage = Input(index, number)
                 free.remove(number)
                 break
 
 
-def _fits(argument: Array, result: Allocation | None, points: int, steps: list[Step]) -> bool:
+def _fits(argument: Array, result: Allocation | None, points: int, steps: list[Step], loops_in_order: bool) -> bool:
     """Whether the values of an allocation may be in the memory of an argument, which is alive at `points`."""
     if result is None or not argument.nbytes == result.nbytes > 0:
         return False
@@ -59,14 +63,14 @@ def _fits(argument: Array, result: Allocation | None, points: int, steps: list[S
     if common & (common - 1):
         return False
     position, is_after = divmod(common.bit_length() - 1, 2)
-    return not common or (not is_after and _works_in_place(steps[position], argument, result))
+    return not common or (not is_after and _works_in_place(steps[position], argument, result, loops_in_order))
 
 
 def _element_bytes(value: Array) -> int:
     return storage_bytes(value.dtype) << value.is_complex
 
 
-def _works_in_place(step: Step, argument: Array, result: Allocation) -> bool:
+def _works_in_place(step: Step, argument: Array, result: Allocation, loops_in_order: bool) -> bool:
     """Whether a step reads each element of the argument before it writes it."""
     if not isinstance(step, Launch):
         return False
@@ -76,5 +80,5 @@ def _works_in_place(step: Step, argument: Array, result: Allocation) -> bool:
     return (
         [param.mode for param in (*sources, *places)] == ["in", "out"]
         and len(sources) == 1
-        and may_share(step.kernel, sources[0], places[0])
+        and may_share(step.kernel, sources[0], places[0], loops_in_order=loops_in_order)
     )

@@ -29,8 +29,8 @@ from trivium.compiler.program import (
 from trivium.ir.errors import CompileError
 
 
-def verify(program: Program) -> None:
-    """Raises CompileError if `program` is malformed."""
+def verify(program: Program, loops_in_order: bool = False) -> None:
+    """Raises CompileError if `program` is malformed, on a device with this property (`Target.loops_in_order`)."""
     for value in program.values():
         _verify_value(program, value)
     for step in walk(program.steps):
@@ -41,7 +41,7 @@ def verify(program: Program) -> None:
                 raise CompileError(f"a step writes {describe(value)}")
         if isinstance(step, Launch):
             _verify_launch(step)
-            _verify_sharing(step)
+            _verify_sharing(step, loops_in_order)
         elif isinstance(step, Copy):
             _require(step.source.nbytes == step.destination.nbytes, f"copy of {step.source.name}: sizes differ")
         elif isinstance(step, Collective):
@@ -137,7 +137,7 @@ def overlap(one: Region | None, other: Region | None) -> bool:
     return one is not None and other is not None and one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
 
 
-def _verify_sharing(launch: Launch) -> None:
+def _verify_sharing(launch: Launch, loops_in_order: bool) -> None:
     """Checks that arguments share bytes only where the kernel allows it."""
     kernel, pairs = launch.kernel, list(zip(launch.kernel.params, launch.arguments, strict=True))
     for number, (written, destination) in enumerate(pairs):
@@ -149,7 +149,7 @@ def _verify_sharing(launch: Launch) -> None:
                 continue
             allowed = param.mode == "in" and written.mode == "out" and place == region(source)
             _require(
-                allowed and may_share(kernel, param, written),
+                allowed and may_share(kernel, param, written, loops_in_order=loops_in_order),
                 f"launch of {kernel.name}: {describe(source)} and {describe(destination)} share bytes, "
                 f"which params {param.name} and {written.name} may not",
             )

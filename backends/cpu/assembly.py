@@ -33,7 +33,7 @@ def assemble_program(
     texts: dict[str, str] | None = None,
 ) -> Artifact:
     """Returns machine code for a program. Constants that have no references are embedded."""
-    verify(program)
+    verify(program, target.loops_in_order)
     return _artifact(program, target, emit_program(program, target, options), references, texts)
 
 

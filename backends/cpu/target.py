@@ -90,6 +90,7 @@ class CpuTarget(LlvmTarget):
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
     alignment: int = CACHE_LINE
     donation: bool = True
+    loops_in_order: bool = True
     # The cost of a call.
     launch_cost: float = 10.0
     # About 5 us: threads that are awake, because an earlier kernel woke them, take part within 0.5.

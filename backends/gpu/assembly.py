@@ -56,7 +56,7 @@ def assemble_program(
     texts: dict[str, str] | None = None,
 ) -> Artifact:
     """Returns the artifact of a program. Constants that have no references are embedded."""
-    verify(program)
+    verify(program, target.loops_in_order)
     emitted = emit_program(program, dialect, target, fast_math)
     counters = _aligned(program.arena_size, target)
     begin = _aligned(counters + 4 * emitted.counters, target)

@@ -127,7 +127,7 @@ class Interpreter:
             case Load(buffer, indices, result):
                 self._values[result] = self.load(buffer, self.indices(indices))
             case Store(buffer, value, indices):
-                self._store(buffer, self.value(value), self.indices(indices))
+                self.store(buffer, self.value(value), self.indices(indices))
             case Update():
                 self._update(instruction)
             case SortKeys(buffer, indices, count):
@@ -151,11 +151,12 @@ class Interpreter:
         """Returns the elements at these indices; the values for inactive iterations are arbitrary."""
         if not self.mask.any():
             return np.zeros((1,) * len(self.shape), numpy_dtype(buffer.dtype))
-        return self._memory[buffer][self._addresses(buffer, indices)]
+        return self._memory[buffer][self.addresses(buffer, indices)]
 
-    def _store(self, buffer: Buffer, value: np.ndarray, indices: Sequence[np.ndarray]) -> None:
+    def store(self, buffer: Buffer, value: np.ndarray, indices: Sequence[np.ndarray]) -> None:
+        """Writes the values of active iterations to the elements at these indices."""
         active = np.broadcast_to(self.mask, self.shape)
-        addresses = np.broadcast_to(self._addresses(buffer, indices), self.shape)[active]
+        addresses = np.broadcast_to(self.addresses(buffer, indices), self.shape)[active]
         if len(np.unique(addresses)) < len(addresses):
             raise CompileError(f"store to {buffer.name}: several iterations of a parallel loop write one element")
         self._memory[buffer][addresses] = np.broadcast_to(value, self.shape)[active]
@@ -167,7 +168,7 @@ class Interpreter:
         active = np.broadcast_to(self.mask, self.shape)
         turns = np.zeros(self.shape, np.int64)
         which = [
-            np.broadcast_to(self._addresses(target.buffer, at), self.shape)[active]
+            np.broadcast_to(self.addresses(target.buffer, at), self.shape)[active]
             for target, at in zip(update.targets, places, strict=True)
         ]
         turns[active] = _occurrences(which, update)
@@ -177,16 +178,16 @@ class Interpreter:
                 old = [self.load(t.buffer, at) for t, at in zip(update.targets, places, strict=True)]
                 new = self._combined(update.combiner, old, values)
                 for target, value, at in zip(update.targets, new, places, strict=True):
-                    self._store(target.buffer, value, at)
+                    self.store(target.buffer, value, at)
 
     def _sort_keys(self, buffer: Buffer, indices: Sequence[np.ndarray], count: int) -> None:
         active = np.broadcast_to(self.mask, self.shape)
-        ends = (self._addresses(buffer, [*indices[:-1], indices[-1] + end]) for end in (0, count - 1))
+        ends = (self.addresses(buffer, [*indices[:-1], indices[-1] + end]) for end in (0, count - 1))
         first, last = (np.broadcast_to(end, self.shape)[active] for end in ends)
         places = np.linspace(first, last, count, dtype=np.int64, axis=-1)
         self._memory[buffer][places] = np.sort(self._memory[buffer][places], axis=-1)
 
-    def _addresses(self, buffer: Buffer, indices: Sequence[np.ndarray]) -> np.ndarray:
+    def addresses(self, buffer: Buffer, indices: Sequence[np.ndarray]) -> np.ndarray:
         """Returns the addresses of elements; 0 for inactive iterations."""
         total = np.asarray(buffer.offset)
         if buffer in self._owners:

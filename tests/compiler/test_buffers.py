@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from tests.compiler.lowering.running import expect_same, program_of, some
 from tests.compiler.targets import TARGET
 from trivium.compiler.lower import lower
 from trivium.compiler.program import Copy, Program, walk
+from trivium.compiler.verifier import verify
 from trivium.ir import ops
 from trivium.ir.builder import region
 from trivium.ir.errors import CompileError
@@ -131,3 +134,25 @@ def test_sums_are_added_in_place():
     program = expect_same(program_of([tensor(8, 8), tensor(5, 8)], main), [some(8, 8), some(5, 8)])
     assert copies(program) == 2  # the counter and the argument, before the loop
     assert program.arena_size < 8 * 8 * 4
+
+
+@pytest.mark.parametrize("loops_in_order", [True, False])
+def test_rows_are_overwritten_by_what_is_computed_from_them(loops_in_order: bool):
+    """Each row of a product less its largest element, in place where the loops over a row run one after the other."""
+
+    def main(b, x):
+        product = b.add(ops.DotGeneral(x, x, ops.DotDimensionNumbers((), (), (1,), (0,))))
+        larger = region([tensor()] * 2, lambda b, x, y: b.add(ops.Maximum(x, y)))
+        low = b.add(ops.Constant(np.float32(-np.inf)))
+        (largest,) = b.add(ops.Reduce([product], [low], [1], larger))
+        spread = b.add(ops.BroadcastInDim(largest, broadcast_dimensions=(0,), result=product.type))
+        rows = b.add(ops.Subtract(product, spread))
+        return b.add(ops.DotGeneral(rows, rows, ops.DotDimensionNumbers((), (), (1,), (0,))))
+
+    target = replace(TARGET, loops_in_order=loops_in_order)
+    program = expect_same(program_of([tensor(16, 16)], main), [some(16, 16)], target=target)
+    verify(program, loops_in_order)
+    assert (program.arena_size < 2 * 16 * 16 * 4) == loops_in_order
+    if loops_in_order:
+        with pytest.raises(CompileError, match="share bytes"):
+            verify(program)

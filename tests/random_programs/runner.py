@@ -2,10 +2,10 @@
 
 The configurations are the schedules and code for AVX2 and for AVX-512 (64-byte vectors, 32 registers), each on one
 thread and on two, where all parallel work is split, however small it is, and arguments are given away: a second run
-has results in their memory. With AVX-512, kernels have almost no scratch
-memory, as on devices where it is scarce, and the smallest temporaries may be in the memory of results. LLVM legalizes
-the AVX-512 form for the processor that runs the test: the choices and the code that Trivium makes for AVX-512 are
-always tested, the instructions of AVX-512 only if the processor has them.
+has results in their memory. With AVX-512, kernels have almost no scratch memory, as on devices where it is scarce, and
+the smallest temporaries may be in the memory of results. Launches in place are also checked by recording what they read
+and write (`in_place.py`). LLVM legalizes the AVX-512 form for the processor that runs the test: the choices and the
+code that Trivium makes for AVX-512 are always tested, the instructions of AVX-512 only if the processor has them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 import numpy as np
 
+from tests.random_programs import in_place
 from tests.random_programs.arrays import arguments_of
 from tests.random_programs.tracked import Tracked, difference
 from tests.random_programs.tracking import Tracker
@@ -133,13 +134,15 @@ def _failure(what: str, error: Exception) -> Finding:
 def _compare(
     configuration: Configuration, program: Program, arguments: Sequence[np.ndarray], expected: Sequence[Tracked]
 ) -> None:
+    for line in in_place.unsound(program):
+        raise Finding("in place", f"{configuration}: {line}")
     try:
         executable = CpuExecutable(assemble_program(program, configuration.target))
     except Exception as error:
         raise _failure("compile", error) from error
-    in_place = {place.result: place.index for value in program.inputs if isinstance(place := value.storage, Input)}
+    given = {place.result: place.index for value in program.inputs if isinstance(place := value.storage, Input)}
     like = [value.array for value in expected]
-    for shared in ({}, in_place)[: configuration.threads]:
+    for shared in ({}, given)[: configuration.threads]:
         results = run_guarded(executable, arguments, like, str(configuration), shared)
         for index, (result, value) in enumerate(zip(results, expected, strict=True)):
             if found := difference(result, value):
@@ -151,14 +154,14 @@ def run_guarded(
     arguments: Sequence[np.ndarray],
     like: Sequence[np.ndarray],
     where: str,
-    in_place: Mapping[int | None, int],
+    shared: Mapping[int | None, int],
 ) -> list[np.ndarray]:
     """Returns the results. The bytes around the arrays must not change, and neither must the arguments, except those in
-    whose memory results are (`in_place`). Arrays start at arbitrary elements, and results are not zero beforehand."""
+    whose memory results are (`shared`). Arrays start at arbitrary elements, and results are not zero beforehand."""
     memory = [_guarded(array, filled=True) for array in arguments]
     for index, array in enumerate(like):
-        shared = in_place.get(index)
-        memory.append((memory[shared][0], array) if shared is not None else _guarded(array, filled=False))
+        argument = shared.get(index)
+        memory.append((memory[argument][0], array) if argument is not None else _guarded(array, filled=False))
     executable.execute_at([block.ctypes.data + GUARD + array.itemsize for block, array in memory])
     for index, (block, array) in enumerate(memory):
         start = GUARD + array.itemsize
@@ -167,7 +170,7 @@ def run_guarded(
             raise Finding("writes out of bounds", f"{where}, around array {index}")
     results = [_view(block, array) for block, array in memory]
     for index, (result, array) in enumerate(zip(results, arguments, strict=False)):
-        if index not in in_place.values() and result.tobytes() != array.tobytes():
+        if index not in shared.values() and result.tobytes() != array.tobytes():
             raise Finding("writes to an argument", f"{where}, argument {index}")
     return results[len(arguments) :]
 

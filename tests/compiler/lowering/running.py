@@ -12,6 +12,7 @@ from trivium.backends.cpu.client import CpuClient
 from trivium.compiler.driver import CompileOptions
 from trivium.compiler.lower import lower
 from trivium.compiler.program import Program
+from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.builder import region
 from trivium.ir.func import Function, Module
@@ -33,9 +34,11 @@ def run(program: Program, arguments: list[np.ndarray]) -> list[np.ndarray]:
     return client().load_program(program, CompileOptions(threads=1)).execute(*arguments)
 
 
-def expect_same(module: Module, arguments: list[np.ndarray], tolerance: float = 2e-5) -> Program:
+def expect_same(
+    module: Module, arguments: list[np.ndarray], tolerance: float = 2e-5, target: Target = TARGET
+) -> Program:
     """Expects compiled results to equal interpreted ones, up to rounding. Returns the program."""
-    program = lower(module, TARGET)
+    program = lower(module, target)
     with np.errstate(all="ignore"):
         expected = evaluate(module, *arguments)
     for result, wanted in zip(run(program, arguments), expected, strict=True):
