@@ -19,8 +19,9 @@ SHORTEST = 16
 def is_transform_of_rows(op: Fft) -> bool:
     """Whether the op has kernels of its own."""
     (length, *others), size = reversed(op.fft_length), op.result.type.size
-    power = length >= SHORTEST and length & (length - 1) == 0
-    return power and not others and size > 0 and op.fft_type in (FftType.FFT, FftType.IFFT)
+    # Real numbers are transformed in pairs.
+    shortest = SHORTEST if op.fft_type in (FftType.FFT, FftType.IFFT) else 2 * SHORTEST
+    return length >= shortest and length & (length - 1) == 0 and not others and size > 0
 
 
 def roots(exponents: np.ndarray, order: int, inverse: bool) -> ComplexArray:

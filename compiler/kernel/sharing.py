@@ -18,8 +18,8 @@ def may_share(kernel: Kernel, source: Buffer, destination: Buffer, *, loops_in_o
     """Whether `destination` (an output of the kernel) may share the bytes of `source` (an input of the same type and
     layout). No iteration of a parallel loop may read what another one writes, and in each of them, all loads must come
     before all stores. `loops_in_order`: whether each loop in an iteration ends before the next instruction runs
-    (`Target.loops_in_order`); otherwise both must be accessed in the body of a single loop (in a contraction: in its
-    epilogue)."""
+    (`Target.loops_in_order`); otherwise, and in a contraction, both must be accessed at a single place: in the body of
+    the only loop, or in the epilogue."""
     same_layout = (
         source.shape == destination.shape
         and source.layout == destination.layout
@@ -44,12 +44,15 @@ def _in_epilogue(contraction: Contraction, pair: Pair) -> bool:
         return False
     extents = [loop.extent for loop in contraction.loops if loop.role != "k"]
     indices = [index for index, extent in zip(block.parameters[1:], extents, strict=True) if extent != 1]
-    return _are_apart(indices, _uses(block.instructions, pair)) and _reads_first(block.instructions, pair)
+    used = _uses(block.instructions, pair)
+    return _is_one_place(used) and _are_apart(indices, used) and _reads_first(block.instructions, pair)
 
 
 def _is_flat(block: Block, pair: Pair) -> bool:
-    """Whether all accesses are in one parallel loop without other control flow inside or beside it, or in a kernel
-    without loops."""
+    """Whether all accesses are at one place, in a parallel loop without other control flow inside or beside it, or in a
+    kernel without loops."""
+    if not _is_one_place(_uses(block.instructions, pair)):
+        return False
     loops = [i for i in block.instructions if i.blocks]
     if not loops:
         return True
@@ -85,6 +88,10 @@ def _are_apart(indices: Sequence[Register], used: Sequence[MemoryAccess]) -> boo
     which it alone is the position in all accesses."""
     positions = list(zip(*(access.indices for access in used), strict=True))
     return all(any(all(i.sole is index for i in dimension) for dimension in positions) for index in indices)
+
+
+def _is_one_place(used: Sequence[MemoryAccess]) -> bool:
+    return len({access.indices for access in used}) == 1
 
 
 def _uses(instructions: Sequence[Instruction], pair: Pair) -> list[MemoryAccess]:

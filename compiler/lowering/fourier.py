@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
-from trivium.compiler.fourier import roots
+from trivium.compiler.fourier import ComplexArray, roots
 from trivium.compiler.kernel import KernelBuilder
 from trivium.compiler.lowering import complex as numbers
 from trivium.compiler.lowering.complex import Pair
@@ -24,7 +24,7 @@ from trivium.compiler.lowering.rules import kernel
 from trivium.ir import ops
 from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Value
-from trivium.ir.types import ComplexType, FloatType, Type, tensor
+from trivium.ir.types import ComplexType, FloatType, tensor
 
 
 def radices(length: int) -> list[int]:
@@ -69,28 +69,23 @@ class Planes:
 
 @kernel(ops.Fft)
 def fft(launches: Launches, op: ops.Fft) -> None:
-    *shape, length = op.operand.type.shape
-    kind = op.operand.type.element_type
-    assert isinstance(kind, ComplexType)
+    *shape, _ = op.result.type.shape
     limits, outer = launches.target.fusion, fresh(shape)
-    needed = 4 * length * kind.element_type.dtype.itemsize
-    few = math.prod(shape) == 1 and length > limits.serial_row
+    made = Transform(op, outer)
+    few = math.prod(shape) == 1 and made.length > limits.serial_row
     # Where threads share scratch, each pass of all rows is a launch.
-    if needed <= limits.scratch_bytes and not few and not launches.target.shared_memory_bytes:
+    if 2 * made.bytes_of_planes <= limits.scratch_bytes and not few and not launches.target.shared_memory_bytes:
         with launches.kernel() as ctx, ctx.nest(outer):
-            planes = [_planes(ctx.scratch(kind.element_type, (2, length))) for _ in range(2)]
-            for step in passes(length):
-                with ctx.parallel(loops := fresh((step.rest, step.stride))):
-                    _pass(ctx, op, step, outer, loops, planes)
-                planes.reverse()
+            planes = [_planes(ctx.scratch(made.element_type, (2, made.room))) for _ in range(2)]
+            for _, extents, emit in made.steps(planes):
+                with ctx.parallel(loops := fresh(extents)):
+                    emit(ctx, indices_of(loops))
         return
-    pair = tensor(2, *shape, length, of=kind.element_type)
-    planes = [_planes(Temporary(pair, op), outer) for _ in range(2)]
-    for step in passes(length):
-        loops = fresh((step.rest, step.stride))
-        with launches.kernel(f"_pass{step.stride}") as ctx, ctx.nest([*outer, *loops]):
-            _pass(ctx, op, step, outer, loops, planes)
-        planes.reverse()
+    kind = tensor(2, *shape, made.room, of=made.element_type)
+    for name, extents, emit in made.steps([_planes(Temporary(kind, op), outer) for _ in range(2)]):
+        loops = fresh(extents)
+        with launches.kernel(name) as ctx, ctx.nest([*outer, *loops]):
+            emit(ctx, indices_of(loops))
 
 
 def _planes(memory: object, outer: Sequence[Variable] = ()) -> Planes:
@@ -98,38 +93,138 @@ def _planes(memory: object, outer: Sequence[Variable] = ()) -> Planes:
     return Planes(real, imag)
 
 
-def _pass(
-    ctx: LoweringContext,
-    op: ops.Fft,
-    step: Pass,
-    outer: Sequence[Variable],
-    loops: Sequence[Variable],
-    planes: Sequence[Planes],
-) -> None:
-    """Emits one small transform, from the operand or the first planes to the second ones or the result. The inverse
-    transform is the transform with real and imaginary parts exchanged."""
-    b, before, (p, q) = ctx.b, indices_of(outer), indices_of(loops)
-    inverse = op.fft_type is ops.FftType.IFFT
-    taken: list[Pair] = []
-    for j in range(step.radix):
-        at = q + (p + step.rest * j) * step.stride
+Emit = Callable[[LoweringContext, Sequence[Index]], None]
+"""Emits one iteration of a step."""
+
+
+@dataclass(frozen=True)
+class Transform:
+    """The transform of rows, whose indices are `outer`. The inverse transform is the transform with real and imaginary
+    parts exchanged. Real numbers are transformed in pairs, as if they were the parts of complex ones, of which there
+    are half as many: the number at k of the result is computed from those at k and at -k."""
+
+    op: ops.Fft
+    outer: Sequence[Variable]
+
+    @property
+    def length(self) -> int:
+        """The length of the complex transform."""
+        return self.op.fft_length[0] // (1 + self.is_real)
+
+    @property
+    def is_real(self) -> bool:
+        return self.op.fft_type in (ops.FftType.RFFT, ops.FftType.IRFFT)
+
+    @property
+    def is_inverse(self) -> bool:
+        return self.op.fft_type in (ops.FftType.IFFT, ops.FftType.IRFFT)
+
+    @property
+    def element_type(self) -> FloatType:
+        kinds = (value.type.element_type for value in (self.op.result, self.op.operand))
+        return next(kind.element_type for kind in kinds if isinstance(kind, ComplexType))
+
+    @cached_property
+    def turns(self) -> tuple[Value, Value]:
+        """The roots of unity that turn the differences of numbers and their mirror images."""
+        return half_twiddles(self.length, self.element_type, inverse=self.is_inverse)
+
+    @property
+    def room(self) -> int:
+        """The numbers in a row of planes. Those of the last pass at 0 and behind are also at `length` and behind."""
+        *_, last = passes(self.length)
+        return self.length + (last.stride if self.is_real else 0)
+
+    @property
+    def bytes_of_planes(self) -> int:
+        return 2 * self.room * self.element_type.dtype.itemsize
+
+    def steps(self, planes: Sequence[Planes]) -> Iterator[tuple[str, tuple[int, ...], Emit]]:
+        """Yields the steps, each with its name and the extents of its loops. Each pass reads the first planes, or the
+        operand, and writes the second ones, or the result."""
+        source, destination = planes
+        if self.is_real and self.is_inverse:
+            yield "_begin", (self.length + 1,), partial(self._begin, source)
+        for step in passes(self.length):
+            yield f"_pass{step.stride}", (step.rest, step.stride), partial(self._pass, step, source, destination)
+            source, destination = destination, source
+        if self.is_real and not self.is_inverse:
+            yield "_end", (self.length + 1,), partial(self._end, source)
+
+    def _begin(self, planes: Planes, ctx: LoweringContext, at: Sequence[Index]) -> None:
+        """Stores a number of the operand. The imaginary parts of the first and of the last one do not count."""
+        real, imag = ctx.element(self.op.operand, (*indices_of(self.outer), *at))  # type: ignore[misc]
+        b, place = ctx.b, ctx.position(at[0])
+        is_end = b.apply("or", b.compare("EQ", place, 0), b.compare("EQ", place, self.length))
+        planes.store(ctx, lambda _: at[0], [(real, b.select(is_end, 0.0, imag))])
+
+    def _pass(self, step: Pass, source: Planes, destination: Planes, ctx: LoweringContext, at: Sequence[Index]) -> None:
+        """Emits one small transform."""
+        b, (p, q) = ctx.b, at
+        places = [q + (p + step.rest * j) * step.stride for j in range(step.radix)]
         if step.stride == 1:
-            pair = ctx.element(op.operand, (*before, at))
-            taken.append((pair[1], pair[0]) if inverse else pair)  # type: ignore[index,arg-type]
+            found = [self._first(source, ctx, place) for place in places]
         else:
-            taken.append(planes[0].load(ctx, at))
-    found = small_transform(b, taken)
-    if step.rest > 1:
-        real, imag = twiddles(step.radix, step.rest, op.operand.type.element_type)
-        for k in range(1, step.radix):
-            root = ctx.element(real, (constant(k), p)), ctx.element(imag, (constant(k), p))
-            found[k] = numbers.multiply(b, found[k], root)  # type: ignore[arg-type]
-        planes[1].store(ctx, lambda k: q + (p * step.radix + k) * step.stride, found)
-        return
-    for k, (x, y) in enumerate(found):
-        scale = 1 / op.fft_length[0]
-        result = (b.multiply(y, scale), b.multiply(x, scale)) if inverse else (x, y)
-        ctx.store(op.result, (*before, q + k * step.stride), result)
+            found = [source.load(ctx, place) for place in places]
+        found = small_transform(b, found)
+        if step.rest > 1:
+            roots = twiddles(step.radix, step.rest, self.element_type)
+            for k in range(1, step.radix):
+                found[k] = numbers.multiply(b, found[k], _pair(ctx, roots, constant(k), p))
+            destination.store(ctx, lambda k: q + (p * step.radix + k) * step.stride, found)
+        elif self.is_real and not self.is_inverse:
+            destination.store(ctx, lambda k: q + k * step.stride, found)
+            destination.store(ctx, lambda _: q + self.length, found[:1])
+        else:
+            for k, pair in enumerate(found):
+                self._last(ctx, q + k * step.stride, pair)
+
+    def _first(self, planes: Planes, ctx: LoweringContext, at: Index) -> Pair:
+        """Returns a number that the first pass transforms."""
+        before = indices_of(self.outer)
+        if not self.is_real:
+            real, imag = ctx.element(self.op.operand, (*before, at))  # type: ignore[misc]
+        elif not self.is_inverse:
+            real, imag = (ctx.real(self.op.operand, (*before, at * 2 + part)) for part in range(2))
+        else:
+            b = ctx.b
+            sums, differences = _mirrored(ctx, planes, at, self.length)
+            root = _pair(ctx, self.turns, at)
+            turned = numbers.multiply(b, differences, root)
+            real, imag = b.subtract(sums[0], turned[1]), b.add(sums[1], turned[0])
+        return (imag, real) if self.is_inverse else (real, imag)
+
+    def _last(self, ctx: LoweringContext, at: Index, pair: Pair) -> None:
+        """Stores a number that the last pass has transformed."""
+        before, b, scale = indices_of(self.outer), ctx.b, 1 / self.op.fft_length[0]
+        if self.is_inverse:
+            pair = b.multiply(pair[1], scale), b.multiply(pair[0], scale)
+        if self.is_real:
+            for part, number in enumerate(pair):
+                ctx.store(self.op.result, (*before, at * 2 + part), number)
+        else:
+            ctx.store(self.op.result, (*before, at), pair)
+
+    def _end(self, planes: Planes, ctx: LoweringContext, at: Sequence[Index]) -> None:
+        """Stores a number of the transform of real numbers: the means of the sums, and of the differences turned."""
+        b = ctx.b
+        sums, (real, imag) = _mirrored(ctx, planes, at[0], self.length)
+        root = _pair(ctx, self.turns, at[0])
+        turned = numbers.multiply(b, (imag, b.apply("negate", real)), root)
+        halves = tuple(b.multiply(part, 0.5) for part in numbers.add(b, sums, turned))
+        ctx.store(self.op.result, (*indices_of(self.outer), *at), halves)
+
+
+def _mirrored(ctx: LoweringContext, planes: Planes, at: Index, length: int) -> tuple[Pair, Pair]:
+    """Returns the sum, and the difference, of the number at `at` and the conjugate of its mirror image."""
+    b, one, other = ctx.b, planes.load(ctx, at), planes.load(ctx, at * -1 + length)
+    other = other[0], b.apply("negate", other[1])
+    return numbers.add(b, one, other), numbers.subtract(b, one, other)
+
+
+def _pair(ctx: LoweringContext, values: tuple[Value, Value], *at: Index) -> Pair:
+    real, imag = values
+    return ctx.real(real, at), ctx.real(imag, at)
 
 
 def small_transform(b: KernelBuilder, x: list[Pair]) -> list[Pair]:
@@ -151,15 +246,31 @@ def _turned(b: KernelBuilder, x: Pair, eighths: int) -> Pair:
     return (imag, b.apply("negate", real)) if eighths in (2, 3) else (real, imag)
 
 
+Tables = tuple[DenseElements, DenseElements]
+
+
 @lru_cache(maxsize=64)
-def _tables(radix: int, rest: int, element_type: FloatType) -> tuple[DenseElements, DenseElements]:
-    turns = roots(np.outer(np.arange(radix), np.arange(rest)), radix * rest, inverse=False)
+def _tables(radix: int, rest: int, element_type: FloatType) -> Tables:
+    return _parts(roots(np.outer(np.arange(radix), np.arange(rest)), radix * rest, inverse=False), element_type)
+
+
+@lru_cache(maxsize=64)
+def _half_tables(length: int, element_type: FloatType, inverse: bool) -> Tables:
+    return _parts(roots(np.arange(length + 1), 2 * length, inverse), element_type)
+
+
+def _parts(turns: ComplexArray, element_type: FloatType) -> Tables:
     real, imag = (np.ascontiguousarray(part.astype(element_type.dtype)) for part in (turns.real, turns.imag))
     return DenseElements(real), DenseElements(imag)
 
 
-def twiddles(radix: int, rest: int, kind: Type) -> tuple[Value, Value]:
+def twiddles(radix: int, rest: int, element_type: FloatType) -> tuple[Value, Value]:
     """Returns the real and imaginary parts of the roots of unity by which a pass multiplies, by (k, p)."""
-    assert isinstance(kind, ComplexType)
-    real, imag = _tables(radix, rest, kind.element_type)
+    real, imag = _tables(radix, rest, element_type)
+    return ops.Constant(real).result, ops.Constant(imag).result
+
+
+def half_twiddles(length: int, element_type: FloatType, *, inverse: bool) -> tuple[Value, Value]:
+    """Returns the real and imaginary parts of the first half of the roots of unity of twice the order."""
+    real, imag = _half_tables(length, element_type, inverse)
     return ops.Constant(real).result, ops.Constant(imag).result

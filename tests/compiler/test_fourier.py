@@ -24,13 +24,19 @@ def test_roots_are_exact_at_quarter_turns():
         ((3, 48), (48,), FftType.FFT, False),
         ((0, 64), (64,), FftType.FFT, False),
         ((64, 64), (64, 64), FftType.FFT, False),
-        ((3, 33), (64,), FftType.IRFFT, False),
+        ((3, 33), (64,), FftType.IRFFT, True),
+        ((3, 32), (32,), FftType.RFFT, True),
+        ((3, 9), (16,), FftType.IRFFT, False),
+        ((3, 16), (16,), FftType.RFFT, False),
+        ((3, 25), (48,), FftType.IRFFT, False),
     ],
 )
 def test_rows_of_powers_of_two_are_separate_kernels(
     shape: tuple[int, ...], lengths: tuple[int, ...], kind: FftType, own: bool
 ) -> None:
-    module = program(Fft, np.zeros(shape, np.complex64), fft_type=kind, fft_length=lengths)
+    module = program(
+        Fft, np.zeros(shape, np.float32 if kind is FftType.RFFT else np.complex64), fft_type=kind, fft_length=lengths
+    )
     op = next(iter(module.main.body.block))
     assert isinstance(op, Fft)
     assert is_transform_of_rows(op) == own

@@ -286,19 +286,20 @@ def transform(g: Generator) -> None:
     length = int(g.pick((16, 16, 32, 64, 128, 6, 20)))
     if not size:
         raise Rejected
-    rows = g.number(1, 3)
+    rows, way = g.number(1, 3), g.pick((ops.FftType.FFT, ops.FftType.IFFT, ops.FftType.IRFFT))
+    count = length // 2 + 1 if is_complex(element) and way is ops.FftType.IRFFT else length
     flat = g.add(ops.Reshape(value, result=tensor(size, of=element)))
-    long = g.add(ops.Concatenate([flat] * -(-rows * length // size), dimension=0))
-    cut = g.add(ops.Slice(long, [0], [rows * length], [1]))
-    row = g.add(ops.Reshape(cut, result=tensor(rows, length, of=element)))
+    long = g.add(ops.Concatenate([flat] * -(-rows * count // size), dimension=0))
+    cut = g.add(ops.Slice(long, [0], [rows * count], [1]))
+    row = g.add(ops.Reshape(cut, result=tensor(rows, count, of=element)))
     if is_complex(element):
-        found = g.add(ops.Fft(row, g.pick((ops.FftType.FFT, ops.FftType.IFFT)), (length,)))
-    elif g.chance(0.3):
+        found = g.add(ops.Fft(row, way, (length,)))
+    elif g.chance(0.5):
         found = g.add(ops.Fft(row, ops.FftType.RFFT, (length,)))
     else:
         found = g.add(ops.Fft(g.add(ops.Complex(row, g.like(row))), ops.FftType.FFT, (length,)))
-    whole = found.type.shape
-    g.offer(found, g.add(ops.Slice(g.add(ops.Real(found)), [0, 0], whole, [1, -(-whole[1] // 8)])))
+    whole, real = found.type.shape, g.add(ops.Real(found))
+    g.offer(found, g.add(ops.Slice(real, [0, 0], whole, [1, -(-whole[1] // 8)])))
 
 
 def across(g: Generator) -> None:

@@ -72,7 +72,7 @@ def lowered(record: Record, target: Target = TARGET) -> Program:
     ExpandQuantized().run(module)
     Decompose().run(module)
     program = lower(module, target)
-    verify(program)
+    verify(program, target.loops_in_order)
     return program
 
 
