@@ -208,8 +208,9 @@ def compile_module(
 
 
 def _clients(device: str | Sequence[str]) -> list[Client]:
-    is_one = isinstance(device, str) or not isinstance(device, Sequence)
-    return [client(name) for name in ([device] if is_one else device)]
+    if isinstance(device, str) or not isinstance(device, Sequence):
+        return [client(device)]
+    return [client(name) for name in device]
 
 
 def is_artifact(path: Path) -> bool:
