@@ -211,8 +211,8 @@ class Transform:
         sums, (real, imag) = _mirrored(ctx, planes, at[0], self.length)
         root = _pair(ctx, self.turns, at[0])
         turned = numbers.multiply(b, (imag, b.apply("negate", real)), root)
-        halves = tuple(b.multiply(part, 0.5) for part in numbers.add(b, sums, turned))
-        ctx.store(self.op.result, (*indices_of(self.outer), *at), halves)
+        real, imag = numbers.add(b, sums, turned)
+        ctx.store(self.op.result, (*indices_of(self.outer), *at), (b.multiply(real, 0.5), b.multiply(imag, 0.5)))
 
 
 def _mirrored(ctx: LoweringContext, planes: Planes, at: Index, length: int) -> tuple[Pair, Pair]:
