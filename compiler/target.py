@@ -85,6 +85,11 @@ class MatrixInstruction:
     speed: int = 1
     """How many times the rate of products of vectors of f32 is reached, at least."""
 
+    @property
+    def in_vectors(self) -> bool:
+        """Whether the tiles are vectors: the instruction multiplies one row, which is repeated in every lane."""
+        return self.rows == 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
@@ -130,6 +135,7 @@ class Target:
     """Whether keys can be sorted by vectors (`kernel.SortKeys`)."""
 
     matrix_instructions: tuple[MatrixInstruction, ...] = ()
+    """The fastest first."""
 
     attention: bool = False
     """Whether attention in f32 may be one kernel (`kernel/attention.py`), which the backend has a template for."""
@@ -168,11 +174,15 @@ class Target:
         """The scratch memory of one group of threads, so that there is room for another group."""
         return self.shared_memory_bytes // 2
 
-    def matrix_instruction(self, lhs: str, rhs: str, accumulate: str) -> MatrixInstruction | None:
-        """Returns the instruction for operands of two types; those of bytes take both kinds of integers."""
+    def instructions_for(self, lhs: str, rhs: str, accumulate: str) -> tuple[MatrixInstruction, ...]:
+        """Returns the instructions for operands of two types; those of bytes take both kinds of integers."""
         operands = "i8" if {lhs, rhs} <= {"i8", "ui8"} else lhs if lhs == rhs else None
-        found = (one for one in self.matrix_instructions if (one.operands, one.accumulate) == (operands, accumulate))
-        return next(found, None)
+        wanted = operands, accumulate
+        return tuple(one for one in self.matrix_instructions if (one.operands, one.accumulate) == wanted)
+
+    def matrix_instruction(self, lhs: str, rhs: str, accumulate: str) -> MatrixInstruction | None:
+        """Returns the first of the instructions for operands of two types."""
+        return next(iter(self.instructions_for(lhs, rhs, accumulate)), None)
 
     def product_cost(self, flops: int, element_bytes: int) -> float:
         """Returns the cost of sums of products at the full speed of the device. `flops` counts their multiplications

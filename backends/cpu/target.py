@@ -45,6 +45,9 @@ AMX = {
 }
 """Instructions that multiply tiles, by LLVM's names of the features. Those of bytes take them with and without sign."""
 
+VNNI = MatrixInstruction(1, 16, 4, "i8", "i32", speed=3)
+"""AVX-512's products of four bytes in each lane."""
+
 # Fitted to 3x3 convolutions of 64 x 56 x 56 to 512 x 7 x 7 elements.
 LAYOUTS = LayoutCosts(windows=4.0, squares=6.0, rows=2.0)
 
@@ -148,7 +151,10 @@ def host() -> CpuTarget:
         ldexp=x86 and bool(features.get("avx512dq")),
         looks_up=x86 and vector_bytes == 64,
         sorts_keys=x86 and vector_bytes > 16,
-        matrix_instructions=tuple(one for name, one in AMX.items() if features.get(name)),
+        matrix_instructions=(
+            *(one for name, one in AMX.items() if features.get(name)),
+            *((VNNI,) if features.get("avx512vnni") and features.get("avx512bw") else ()),
+        ),
     )
 
 

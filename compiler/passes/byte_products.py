@@ -38,9 +38,10 @@ class ByteProducts(Pass):
 
 @dataclass(frozen=True)
 class Factor:
-    """The numbers `stored` - `zero`: bytes, and a number or a scalar of 32 bits."""
+    """The numbers `stored` - `zero`: bytes, those of a constant as an array with sign, and a number or a scalar of 32
+    bits."""
 
-    stored: Value
+    stored: Value | np.ndarray
     zero: int | Value
 
     @property
@@ -48,7 +49,16 @@ class Factor:
         """The zero point of bytes with a sign, if it is known: those without one lie 128 above."""
         if not isinstance(self.zero, int):
             return None
-        return self.zero if self.stored.type.element_type is I8 else self.zero - 128
+        signed = isinstance(self.stored, np.ndarray) or self.stored.type.element_type is I8
+        return self.zero if signed else self.zero - 128
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A factor of bytes with a sign."""
+
+    stored: Value
+    zero: int | Value
 
 
 def _factors(op: ops.DotGeneral | ops.Convolution) -> tuple[Factor, Factor] | None:
@@ -69,7 +79,9 @@ def _factors(op: ops.DotGeneral | ops.Convolution) -> tuple[Factor, Factor] | No
 def _factor(value: Value) -> Factor | None:
     """Returns a value of 32 bits as a factor, if it is one."""
     zero: int | Value = 0
-    op = value.defining_op
+    known, op = constant(value), value.defining_op
+    if known is not None:
+        return _known_factor(known)
     if isinstance(op, ops.Subtract):
         found = _scalar(op.rhs)
         if found is None:
@@ -78,6 +90,17 @@ def _factor(value: Value) -> Factor | None:
     if not isinstance(op, ops.Convert) or op.operand.type.element_type not in (I8, UI8):
         return None
     return Factor(op.operand, zero) if op.result.type.element_type is I32 else None
+
+
+def _known_factor(numbers: np.ndarray) -> Factor | None:
+    """Returns a constant of 32 bits as a factor: small ones are folded, and are no longer conversions of bytes."""
+    if not numbers.size or numbers.dtype != np.int32:
+        return None
+    least, greatest = int(numbers.min()), int(numbers.max())
+    if greatest - least > 255:
+        return None
+    zero = 0 if least >= -128 and greatest <= 127 else -128 - least
+    return Factor((numbers.astype(np.int64) + zero).astype(np.int8), zero)
 
 
 def _scalar(value: Value) -> int | Value | None:
@@ -89,7 +112,7 @@ def _scalar(value: Value) -> int | Value | None:
     return op.operand if isinstance(op, ops.BroadcastInDim) and not op.operand.type.rank else None
 
 
-def _replace_product(rewriter: Rewriter, op: ops.DotGeneral, lhs: Factor, rhs: Factor) -> None:
+def _replace_product(rewriter: Rewriter, op: ops.DotGeneral, lhs: Signed, rhs: Signed) -> None:
     """(x - a) * (y - b) == x * y - b * sums of x - a * (sums of y - b * terms)"""
     numbers = op.dot_dimension_numbers
     sides = (
@@ -113,7 +136,7 @@ def _replace_product(rewriter: Rewriter, op: ops.DotGeneral, lhs: Factor, rhs: F
     rewriter.replace(_minus(rewriter, total, _times(rewriter, of_rhs, lhs.zero), places[1]))
 
 
-def _replace_convolution(rewriter: Rewriter, op: ops.Convolution, image: Factor, kernel: Factor) -> None:
+def _replace_convolution(rewriter: Rewriter, op: ops.Convolution, image: Signed, kernel: Signed) -> None:
     """(x - a) * y == x, padded with a, * y - a * sums of y"""
     numbers, padded, changes = op.dimension_numbers, image.stored, {}
     if image.zero != 0 and _pads(op):
@@ -124,16 +147,18 @@ def _replace_convolution(rewriter: Rewriter, op: ops.Convolution, image: Factor,
     rewriter.replace(_minus(rewriter, total, sums, [numbers.output_feature_dimension]))
 
 
-def _signed(rewriter: Rewriter, factor: Factor) -> Factor:
+def _signed(rewriter: Rewriter, factor: Factor) -> Signed:
     """Returns a factor as bytes with a sign, and their zero point."""
+    if isinstance(factor.stored, np.ndarray):
+        return Signed(rewriter.add(ops.Constant(factor.stored)), factor.zero)
     if factor.stored.type.element_type is I8:
-        return factor
+        return Signed(factor.stored, factor.zero)
     turned = rewriter.add(ops.Xor(factor.stored, _splat(rewriter, 128, factor.stored)))
     stored = rewriter.add(ops.BitcastConvert(turned, result=factor.stored.type.with_element(I8)))
     if factor.signed_zero is not None:
-        return Factor(stored, factor.signed_zero)
+        return Signed(stored, factor.signed_zero)
     assert not isinstance(factor.zero, int)
-    return Factor(stored, rewriter.add(ops.Subtract(factor.zero, _splat(rewriter, 128, factor.zero))))
+    return Signed(stored, rewriter.add(ops.Subtract(factor.zero, _splat(rewriter, 128, factor.zero))))
 
 
 def _sums(rewriter: Rewriter, stored: Value, dimensions: Sequence[int]) -> Value:
@@ -186,7 +211,7 @@ def _pads(op: ops.Convolution) -> bool:
     )
 
 
-def _padded(rewriter: Rewriter, op: ops.Convolution, image: Factor) -> Value:
+def _padded(rewriter: Rewriter, op: ops.Convolution, image: Signed) -> Value:
     """Returns the bytes of an image with its zero point where there is padding."""
     rank, spatial = image.stored.type.rank, op.dimension_numbers.input_spatial_dimensions
     low, high, between = [0] * rank, [0] * rank, [0] * rank

@@ -106,8 +106,10 @@ def quantized(g: Generator) -> None:
 def _centered(g: Generator, shape: Sequence[int], zero: bool = True) -> Value:
     """Returns bytes as numbers of 32 bits, less a zero point."""
     element = g.pick((I8, UI8))
-    wide = tensor(*shape, of=I32)
-    value = g.add(ops.Convert(g.argument(shape, element), result=wide))
+    wide, stored = tensor(*shape, of=I32), g.argument(shape, element)
+    if g.chance(0.2):
+        return g.constant(g.known[stored].array.astype(np.int32) - (g.number(-9, 9) if zero else 0), I32)
+    value = g.add(ops.Convert(stored, result=wide))
     if not zero:
         return value
     low, high = (-128, 127) if element is I8 else (0, 255)

@@ -86,6 +86,9 @@ class Configuration:
         if self.vector_bytes <= 32:
             facts["matrix_instructions"] = ()
         else:
+            if self.threads > 1:
+                # Those for tiles come first, and leave few products to the others.
+                facts["matrix_instructions"] = tuple(one for one in own.matrix_instructions if one.in_vectors)
             facts["fusion"] = dataclasses.replace(own.fusion, scratch_bytes=LITTLE_SCRATCH)
             facts["shared_result_bytes"] = 1
         facts["tiles"] = SMALL_TILES if self.threads > 1 else None

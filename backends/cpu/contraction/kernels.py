@@ -10,7 +10,8 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction import matrix_tiling
 from trivium.backends.cpu.contraction.along_memory import slides_along_memory, sums_along_memory
-from trivium.backends.cpu.contraction.matrix_template import MatrixTemplate
+from trivium.backends.cpu.contraction.dot_template import DotTemplate
+from trivium.backends.cpu.contraction.matrix_template import ROW_BYTES, MatrixTemplate
 from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.template import Element, Operand, Sink, Template
 from trivium.backends.cpu.contraction.tiling import ESTIMATED, Reading, Tiling
@@ -73,10 +74,11 @@ def _is_readable(contraction: Contraction) -> bool:
 def _reading(contraction: Contraction, target: CpuTarget) -> Reading:
     """Returns how the template reads the operands. Without instructions for them, integers are read as f32."""
     lhs, rhs = contraction.lhs.buffer.dtype, contraction.rhs.buffer.dtype
-    matrix = target.matrix_instruction(lhs, rhs, contraction.accumulate)
+    matrices = target.instructions_for(lhs, rhs, contraction.accumulate)
     if contraction.accumulate == "i32":
-        return Reading(True, True, EXACT_INTEGERS // (_magnitude(lhs) * _magnitude(rhs)), matrix)
-    return Reading(lhs != contraction.accumulate, rhs != contraction.accumulate, matrix=matrix)
+        terms, alike = EXACT_INTEGERS // (_magnitude(lhs) * _magnitude(rhs)), (lhs in SIGNED) == (rhs in SIGNED)
+        return Reading(True, True, terms, matrices, alike)
+    return Reading(lhs != contraction.accumulate, rhs != contraction.accumulate, matrices=matrices)
 
 
 def _magnitude(dtype: str) -> int:
@@ -214,7 +216,7 @@ class Lowering:
         def operand(access: Access, matrix: MatrixInstruction | None) -> Operand:
             base, dtype = buffers[access.buffer], access.buffer.dtype
             if matrix is not None:
-                whole = Vectors(code.builder, self.target, memory_type(dtype), matrix.depth)
+                whole = Vectors(code.builder, self.target, memory_type(dtype), ROW_BYTES // storage_bytes(dtype))
                 return Operand(base, whole, dtype in SIGNED)
             return Operand(base, e if dtype == contraction.accumulate else Converted(e, dtype))
 
@@ -225,7 +227,7 @@ class Lowering:
             if share.plan.oriented.swapped:
                 lhs, rhs = rhs, lhs
             begin, end = (maximum(minimum(bound - first, share.plan.units), 0) for bound in units)
-            kind = Template if matrix is None else MatrixTemplate
+            kind = Template if matrix is None else DotTemplate if matrix.in_vectors else MatrixTemplate
             template = kind(e, sums, share.plan, (lhs, rhs), _sink(share, emitter), self.marked.only_stores)
             template.emit(workspace, (begin, end))
             first += share.plan.units

@@ -21,13 +21,16 @@ LANES = 16
 """The columns of a tile, and the side of the squares that are transposed."""
 
 
-def emit_rows(source: Source, rows: Bounds, steps: Bounds, target: ll.Value, pitch: int) -> None:
+def emit_rows(
+    source: Source, rows: Bounds, steps: Bounds, target: ll.Value, pitch: int, writer: Vectors | None = None
+) -> None:
     """Writes rows, `pitch` elements apart, of whole tiles of steps. `source` has rows as lines, and reads as many steps
-    at once as a tile has. Up to `LANES` further rows may be written to."""
+    at once as a tile has; `writer`, if there is one, stores them. Up to `LANES` further rows may be written to."""
+    writer = writer or source.e
     if lies_across(source.access, source.lines, source.across):
-        _transpose_rows(source, rows, steps, target, pitch)
+        _transpose_rows(source, rows, steps, target, pitch, writer)
     else:
-        emit_pack(source.e, source, rows, steps, whole(source.e, steps) // source.e.lanes, target, pitch)
+        emit_pack(writer, source, rows, steps, whole(source.e, steps) // source.e.lanes, target, pitch)
 
 
 def whole(e: Vectors, steps: Bounds) -> Number:
@@ -35,7 +38,7 @@ def whole(e: Vectors, steps: Bounds) -> Number:
     return (steps[1] - steps[0] + (e.lanes - 1)) // e.lanes * e.lanes
 
 
-def _transpose_rows(source: Source, rows: Bounds, steps: Bounds, target: ll.Value, pitch: int) -> None:
+def _transpose_rows(source: Source, rows: Bounds, steps: Bounds, target: ll.Value, pitch: int, writer: Vectors) -> None:
     """Writes rows that lie across memory. Neither steps nor rows that do not exist are read."""
     e, stride = _narrow(source.e), source.access.stride(source.across.axes[0])
     base = e.at(source.base, source.outer.offset)
@@ -49,7 +52,7 @@ def _transpose_rows(source: Source, rows: Bounds, steps: Bounds, target: ll.Valu
         square = transposed(e, [e.load(e.at(start, j * stride), one) for j, one in enumerate(masks)])
         corner = e.at(target, (loop.index - rows[0]) * pitch + along.index)
         for i, vector in enumerate(square):
-            e.store(vector, e.at(corner, i * pitch))
+            writer.store(vector, e.at(corner, i * pitch))
 
 
 def emit_columns(

@@ -4,6 +4,7 @@ reduction. In rhs, these neighbours lie together (`matrix_packing.py`)."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ from trivium.backends.cpu.contraction.tiling import (
     LHS_SHARE,
     SUMS_SHARE,
     Knobs,
-    Reading,
     Reduction,
     Rhs,
     Tiling,
@@ -43,7 +43,7 @@ PANELS_TOGETHER = 32
 
 
 def together(matrix: MatrixInstruction) -> int:
-    """Returns the number of neighbours of the reduction that a lane of a tile of rhs holds."""
+    """Returns the number of neighbours of the reduction that a lane of a tile or vector of rhs holds."""
     return matrix.depth // matrix.rows
 
 
@@ -53,16 +53,14 @@ def cost(plan: Plan, target: Target, element_bytes: int) -> float:
     return vectors if plan.tiling.matrix is None else vectors / plan.tiling.matrix.speed
 
 
-def choose(problem: Problem, target: Target, constant_rhs: bool, knobs: Knobs, reading: Reading) -> Tiling | None:
+def choose(
+    problem: Problem, target: Target, constant_rhs: bool, knobs: Knobs, matrix: MatrixInstruction
+) -> Tiling | None:
     """Returns the schedule of a problem in canonical form; None if tiles are not worthwhile for it."""
-    matrix = reading.matrix
-    if matrix is None or problem.elementwise:
-        return None
     lanes, depth, size = matrix.columns, matrix.depth, storage_bytes(matrix.operands)
     rows, columns, total = problem.rows.extent, problem.columns.extent, problem.reduction.extent
-    constant = constant_rhs and _interleaves(problem, matrix)
-    filled = -(-total // depth) * depth * -(-columns // lanes) * lanes
-    if rows < (LEAST_ROWS if constant else LEAST_ROWS_PACKED) or filled > MOST_PADDING * total * columns:
+    constant = constant_rhs and interleaves(problem, matrix)
+    if rows < (LEAST_ROWS if constant else LEAST_ROWS_PACKED) or is_mostly_padding(problem, matrix):
         return None
     in_place = _rows_in_place(problem, depth, 2 * matrix.rows)
     pack_lhs = in_place is None
@@ -85,7 +83,14 @@ def choose(problem: Problem, target: Target, constant_rhs: bool, knobs: Knobs, r
     return Tiling(*places, by_rows=False, prefetch=False, matrix=matrix)
 
 
-def _interleaves(problem: Problem, matrix: MatrixInstruction) -> bool:
+def is_mostly_padding(problem: Problem, matrix: MatrixInstruction) -> bool:
+    """Whether filling up rhs to whole tiles would make too much work."""
+    extents = (problem.reduction.extent, matrix.depth), (problem.columns.extent, matrix.columns)
+    filled = math.prod(-(-extent // size) * size for extent, size in extents)
+    return filled > MOST_PADDING * math.prod(extent for extent, _ in extents)
+
+
+def interleaves(problem: Problem, matrix: MatrixInstruction) -> bool:
     """Whether a constant rhs can be packed in advance: as whole tiles, in which neighbours of the reduction are those
     of its last axis."""
     axes = problem.reduction.axes

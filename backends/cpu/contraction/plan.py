@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from trivium.backends.cpu.contraction import matrix_tiling
+from trivium.backends.cpu.contraction import dot_tiling, matrix_tiling
 from trivium.backends.cpu.contraction.tiling import AS_STORED, ESTIMATED, Knobs, Reading, Rhs, Tiling, choose
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler import artifact
@@ -77,7 +77,21 @@ def plan(
     known = ("lhs" if oriented.swapped else "rhs") in constant and not canonical.rhs.windows
     if oriented.swapped != problem.swapped:
         reading = replace(reading, lhs=reading.rhs, rhs=reading.lhs)
-    tiling = matrix_tiling.choose(canonical, target, known, knobs, reading)
+    tiling = _with_instructions(canonical, target, known, knobs, reading)
     if tiling is None:
         tiling = choose(canonical, element_bytes, target, known, knobs, known and finite, reading)
     return Plan(oriented, canonical, tiling)
+
+
+def _with_instructions(
+    problem: Problem, target: CpuTarget, known: bool, knobs: Knobs, reading: Reading
+) -> Tiling | None:
+    """Returns the schedule for the first instruction that is worthwhile; None if there is none."""
+    for matrix in () if problem.elementwise else reading.matrices:
+        if matrix.in_vectors:
+            tiling = dot_tiling.choose(problem, target, known, knobs, matrix, reading.alike)
+        else:
+            tiling = matrix_tiling.choose(problem, target, known, knobs, matrix)
+        if tiling is not None:
+            return tiling
+    return None

@@ -71,13 +71,14 @@ def split(extent: int, most: int) -> Split:
 @dataclass(frozen=True)
 class Reading:
     """Which operands are converted when they are read, because memory holds them in another type. `exact_terms` is the
-    number of products of integers that f32 adds exactly; None for products of floats. `matrix` is the instruction, if
-    any, that multiplies tiles of the operands as memory holds them."""
+    number of products of integers that f32 adds exactly; None for products of floats. `matrices` are the instructions
+    that multiply tiles of the operands as memory holds them; `alike`: both have a sign, or neither has one."""
 
     lhs: bool = False
     rhs: bool = False
     exact_terms: int | None = None
-    matrix: MatrixInstruction | None = None
+    matrices: tuple[MatrixInstruction, ...] = ()
+    alike: bool = True
 
 
 AS_STORED = Reading()
@@ -147,7 +148,7 @@ class Tiling:
     converts_panels: bool = False
     """Whether panels of a packed constant, which is of another type, are converted once for all tiles of a unit."""
     matrix: MatrixInstruction | None = None
-    """The instruction that multiplies tiles (`matrix_tiling.py`)."""
+    """The instruction that multiplies tiles (`matrix_tiling.py`) or adds products in lanes (`dot_tiling.py`)."""
 
     def __str__(self) -> str:
         tile = f"tile {self.tiles.size}x{self.panels.size * self.lanes}, blocks of {self.reduction.most_steps}"
@@ -196,13 +197,13 @@ def choose(
 ) -> Tiling:
     """Returns the schedule of a problem in canonical form. `finite_rhs` says that rhs has no infinities and no NaNs."""
     lanes, cache = target.vector_bytes // element_bytes, target.cache_bytes[1]
-    run, total = _run(problem.reduction, problem.lhs), problem.reduction.extent
+    run, total = run_of(problem.reduction, problem.lhs), problem.reduction.extent
     whole = reading.exact_terms is None or total <= reading.exact_terms
     if not constant_rhs and whole and _folds(problem, lanes):
         return _folded(problem, lanes, target, reading)
     pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
     threads = max(1, min(target.threads, pieces))
-    panels, tiles = _tiles(problem, lanes, target.vector_registers, threads, knobs.vectors)
+    panels, tiles = tiles_of(problem, lanes, target.vector_registers, threads, knobs.vectors)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles, reading.rhs)
     rhs = Rhs.PACKED if rhs is Rhs.DIRECT and not whole else rhs
     shortest = SHORTEST_RUN if problem.lhs.windows else SHORTEST_SAFE_RUN
@@ -215,7 +216,7 @@ def choose(
     if reading.exact_terms is not None and not whole:
         # Blocks may be nearly twice as long, so that they begin where the faster axes do.
         most_steps = min(most_steps, reading.exact_terms // 2)
-    reduction = _blocks(problem.reduction, total // run, run, most_steps, lanes if pack_lhs else 1)
+    reduction = blocks_of(problem.reduction, total // run, run, most_steps, lanes if pack_lhs else 1)
     most_rows = int(LHS_SHARE * cache) // (element_bytes * reduction.most_steps) if pack_lhs else problem.rows.extent
     sums = int(SUMS_SHARE * cache) // row_bytes
     many = problem.rows.extent > SOON_DONE and not problem.elementwise
@@ -262,7 +263,7 @@ def columns_at_once(rows: int, lanes: int, registers: int) -> int:
     return min(lanes, 1 << (registers // 2 // rows).bit_length() - 1)
 
 
-def _tiles(problem: Problem, lanes: int, registers: int, threads: int, wanted: int) -> tuple[Split, Split]:
+def tiles_of(problem: Problem, lanes: int, registers: int, threads: int, wanted: int) -> tuple[Split, Split]:
     """Returns panels, of at most `wanted` vectors if that is not 0, and tiles. If lanes are read one by one, nothing is
     reused within a tile: it then has few rows, whose addresses fit in registers, and is wide."""
     rows, vectors = problem.rows.extent, math.ceil(problem.columns.extent / lanes)
@@ -336,7 +337,7 @@ def rhs_step(problem: Problem) -> int:
     return step
 
 
-def _blocks(group: AxisGroup, taps: int, run: int, most_steps: int, multiple: int) -> Reduction:
+def blocks_of(group: AxisGroup, taps: int, run: int, most_steps: int, multiple: int) -> Reduction:
     """Returns even blocks of at most about `most_steps` steps. Parts of a run begin where the faster axes of the
     reduction start again, or else at multiples of `multiple` steps."""
     if run <= most_steps:
@@ -347,7 +348,7 @@ def _blocks(group: AxisGroup, taps: int, run: int, most_steps: int, multiple: in
     return Reduction(taps, run, 1, min(run, -(-steps // period) * period))
 
 
-def _run(reduction: AxisGroup, lhs: Access) -> int:
+def run_of(reduction: AxisGroup, lhs: Access) -> int:
     """Returns the number of steps of the reduction along which lhs advances evenly, apart from its windows."""
     if not reduction.axes:
         return 1

@@ -98,3 +98,32 @@ def test_convolutions(name: str, zeros: tuple[Zero, Zero]) -> None:
     arguments = [*map(draw, types), np.int32(5), np.int32(6)]
     for ours, expected in zip(trivium.compile(module)(*arguments), trivium.evaluate(module, *arguments), strict=True):
         np.testing.assert_array_equal(ours, expected)
+
+
+@pytest.mark.parametrize(
+    ("least", "greatest"), [(-128, 127), (-255, 0), (0, 255), (1 << 30, (1 << 30) + 255), (0, 256)]
+)
+def test_constants_of_32_bits(least: int, greatest: int) -> None:
+    """Small weights are folded with their conversion, and are bytes and a zero point if their range is a byte's. A
+    kernel must have none."""
+    x, known = (
+        tensor(9, 70, of=UI8),
+        np.random.default_rng(0).integers(least, greatest, (70, 33), np.int32, endpoint=True),
+    )
+    known[:2, 0] = least, greatest
+
+    def product(b: Builder, x: Value):
+        return b.add(matmul(centered(b, x, 133), b.add(ops.Constant(known))))
+
+    def image(b: Builder, x: Value):
+        numbers = ops.ConvDimensionNumbers(0, 2, (1,), 1, 2, (0,), 0, 2, (1,))
+        kernel, rows = b.add(ops.Constant(known.reshape(1, 70, 33))), x.type.with_shape((1, 9, 70))
+        options = {"dimension_numbers": numbers, "feature_group_count": 1, "batch_group_count": 1}
+        return b.add(ops.Convolution(centered(b, b.add(ops.Reshape(x, result=rows)), 133), kernel, **options))
+
+    for body in (product, image):
+        module = Module.build(functions=[Function.build("main", [x], body)])
+        byte = greatest - least < 256 and (body is product or least == -128)
+        assert (factors(module) == [I8, I8]) == byte
+        (found,), (wanted,) = trivium.compile(module)(draw(x)), trivium.evaluate(module, draw(x))
+        np.testing.assert_array_equal(found, wanted)

@@ -16,7 +16,7 @@ from tests.compiler.contraction import meaning
 from tests.compiler.contraction.meaning import place, points
 from trivium.backends.cpu.contraction.lhs import Lhs
 from trivium.backends.cpu.contraction.plan import plan
-from trivium.backends.cpu.contraction.tiling import Reduction, Tiling, _run
+from trivium.backends.cpu.contraction.tiling import Reduction, Tiling, run_of
 from trivium.backends.cpu.target import host
 from trivium.backends.llvm.code import F32, I64, Code
 from trivium.backends.llvm.displacement import displacement, origin, unflatten
@@ -59,7 +59,7 @@ def in_place(problem: Problem) -> tuple[Problem, Tiling]:
     """Returns the problem in canonical form, with a tiling that reads lhs in place, whether that is profitable or
     not."""
     chosen = plan(problem, 4, host())
-    total, run = chosen.problem.reduction.extent, _run(chosen.problem.reduction, chosen.problem.lhs)
+    total, run = chosen.problem.reduction.extent, run_of(chosen.problem.reduction, chosen.problem.lhs)
     return chosen.problem, replace(chosen.tiling, reduction=Reduction(total // run, run, 1, run), pack_lhs=False)
 
 

@@ -7,14 +7,12 @@ import subprocess
 import sys
 from itertools import product
 
-import llvmlite.ir as ll
 import numpy as np
 import pytest
 
 import trivium
 from tests.backends.cpu.contraction.cases import (
     LAYOUTS,
-    Case,
     Window,
     buffer,
     convolution,
@@ -28,6 +26,7 @@ from tests.backends.cpu.contraction.tiles import (
     BYTES,
     PLAIN,
     TURNED,
+    assembly,
     assert_exact,
     bytes_of,
     multiplies_bf16,
@@ -36,9 +35,7 @@ from tests.backends.cpu.contraction.tiles import (
 )
 from trivium.backends.cpu.contraction.kernels import Lowering
 from trivium.backends.cpu.contraction.matrix_template import configuration
-from trivium.backends.cpu.jit import parsed
 from trivium.backends.cpu.target import host
-from trivium.backends.llvm.workspace import WorkspaceSize
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.index import Index
 from trivium.compiler.kernel.structure import Register
@@ -136,26 +133,18 @@ def test_images_in_place(name: str, kind: str) -> None:
             np.testing.assert_array_equal(found, (wanted * least).astype(found.dtype))
 
 
-def assembly(case: Case) -> str:
-    target = with_tiles()
-    module = ll.Module()
-    module.triple = target.triple
-    Lowering(case.kernel, target).emit(module, "product", WorkspaceSize()).linkage = ""
-    return target.machine().emit_assembly(parsed(str(module)))
-
-
 @pytest.mark.parametrize(("one", "other"), list(product(BYTES, repeat=2)))
 def test_the_instruction_is_emitted(one: str, other: str) -> None:
     case = matmul(bytes_of(one, 1, 64, 128), bytes_of(other, 1, 128, 64))
     signs = "".join("u" if kind == "ui8" else "s" for kind in (one, other))
-    listing = assembly(case)
+    listing = assembly(case, with_tiles())
     assert f"tdpb{signs}d" in listing
     assert listing.count("tilerelease") == 1
 
 
 def test_the_instruction_for_bf16_is_emitted() -> None:
     case = matmul(normal(1, 64, 128).astype(BF16), normal(1, 128, 64).astype(BF16))
-    assert "tdpbf16ps" in assembly(case)
+    assert "tdpbf16ps" in assembly(case, with_tiles())
 
 
 def test_configurations() -> None:

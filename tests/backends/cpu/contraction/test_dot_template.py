@@ -1,0 +1,83 @@
+"""Products of bytes by an instruction that adds four of them in each lane, compared with NumPy's where this processor
+has it; elsewhere, LLVM assembles them for one that does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tests.backends.cpu.contraction.cases import LAYOUTS, ONE, Case, Window, convolution, matmul, reference
+from tests.backends.cpu.contraction.tiles import BYTES, PLAIN, TURNED, assembly, bytes_of
+from trivium.backends.cpu.contraction.kernels import Lowering
+from trivium.backends.cpu.target import VNNI, host, level
+
+TARGET = replace(host(), matrix_instructions=(VNNI,))
+"""This processor, without its instructions for tiles."""
+SIGNS = list(product(BYTES, repeat=2))
+
+has_dots = pytest.mark.skipif(
+    VNNI not in host().matrix_instructions, reason="this processor does not add products of bytes in lanes"
+)
+
+
+def assert_exact(case: Case, wanted: np.ndarray, constants: set[str], threads: int = 1) -> None:
+    assert Lowering(case.kernel, TARGET, frozenset(constants)).tiling.matrix is VNNI
+    np.testing.assert_array_equal(case.run(constants, threads, TARGET), wanted.astype(np.int32))
+
+
+@has_dots
+@pytest.mark.parametrize(("one", "other"), SIGNS)
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_bytes_with_and_without_sign(one: str, other: str, rows: int) -> None:
+    """Packed in advance and during the run, with one tile or several; terms that are not whole groups, and two
+    blocks."""
+    for terms in (129, 4228):
+        lhs, rhs = bytes_of(one, 1, rows, terms), bytes_of(other, 1, terms, 50)
+        wanted = lhs.astype(np.int32) @ rhs.astype(np.int32)
+        if terms % 4 == 0:
+            assert_exact(matmul(lhs, rhs), wanted, {"rhs"})
+        elif rows > 5:
+            assert_exact(matmul(lhs, rhs), wanted, set(), threads=2)
+            assert_exact(matmul(lhs, rhs, (TURNED, TURNED, TURNED)), wanted, set())
+
+
+@has_dots
+@pytest.mark.parametrize(("one", "other"), [(-128, -128), (-128, 127), (255, 255), (255, -128)])
+def test_sums_of_extreme_bytes(one: int, other: int) -> None:
+    """Neither pairs of products nor sums saturate; those of 33 thousand products of bytes without sign wrap."""
+    lhs, rhs = (np.full(shape, number, np.uint8 if number > 127 else np.int8)
+                for shape, number in (((1, 20, 33100), one), ((1, 33100, 20), other)))  # fmt: skip
+    assert_exact(matmul(lhs, rhs), lhs.astype(np.int32) @ rhs.astype(np.int32), set())
+
+
+CONVOLUTIONS = {
+    "padded": ((1, 64, 7, 9), (20, 64, 3, 3), Window((2, 1), ONE)),
+    "a few features": ((2, 3, 12, 12), (20, 3, 5, 5), Window(padding=ONE)),
+    "grouped": ((1, 32, 9, 9), (24, 16, 3, 3), Window(groups=2)),
+}
+
+
+@has_dots
+@pytest.mark.parametrize(("one", "other"), SIGNS)
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions(name: str, one: str, other: str) -> None:
+    """Padding is zero, also where sign bits are flipped."""
+    image, kernel, window = CONVOLUTIONS[name]
+    lhs, rhs = bytes_of(one, *image), bytes_of(other, *kernel)
+    wanted = reference(lhs.astype(np.int32), rhs.astype(np.int32), window)
+    constants = {"rhs"} if image[1] % 4 == 0 else set()
+    assert_exact(convolution(lhs, rhs, window, LAYOUTS["channels last"]), wanted, constants)
+
+
+@pytest.mark.parametrize(("one", "other"), SIGNS)
+def test_the_instruction_is_emitted(one: str, other: str) -> None:
+    """Not those that saturate."""
+    plain = level("x86-64-v4")
+    target = replace(plain, features=f"{plain.features},+avx512vnni", matrix_instructions=(VNNI,))
+    listing = assembly(matmul(bytes_of(one, 1, 64, 128), bytes_of(other, 1, 128, 64), (PLAIN,) * 3), target)
+    assert "vpdpbusd\t" in listing
+    assert "vpdpbusds" not in listing
+    assert "vpmaddubsw" not in listing

@@ -1,0 +1,67 @@
+"""Which products add four bytes in each lane, and how their operands are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.backends.cpu.contraction.cases import LAYOUTS, ONE, Order, Window, convolution, matmul
+from tests.backends.cpu.contraction.tiles import PLAIN, TURNED, bytes_of, with_tiles
+from trivium.backends.cpu.contraction.dot_tiling import has_registers_for_row
+from trivium.backends.cpu.contraction.kernels import Lowering
+from trivium.backends.cpu.contraction.tiling import Rhs, Tiling
+from trivium.backends.cpu.target import AMX, VNNI, CpuTarget, level
+
+TARGET = replace(level("x86-64-v4"), matrix_instructions=(VNNI,))
+
+
+def tiling(
+    m: int, n: int, k: int, known: bool, kind: str = "i8", order: Order = PLAIN, target: CpuTarget = TARGET
+) -> Tiling:
+    lhs, rhs = bytes_of(kind, 1, m, k), bytes_of("i8", 1, k, n)
+    constants = frozenset({"rhs"} if known else ())
+    return Lowering(matmul(lhs, rhs, (PLAIN, order, PLAIN)).kernel, target, constants).tiling
+
+
+def test_plans() -> None:
+    """Operands of the same kind have lhs packed, with flipped sign bits; of others, rows of whole groups are read in
+    place. A constant whose groups are not whole is packed during the run."""
+    alike, mixed = tiling(64, 64, 128, True), tiling(64, 64, 128, True, "ui8")
+    assert (alike.rhs, alike.pack_lhs, alike.matrix) == (Rhs.CONSTANT, True, VNNI)
+    assert (mixed.rhs, mixed.pack_lhs) == (Rhs.CONSTANT, False)
+    assert tiling(64, 64, 126, True, "ui8").pack_lhs
+    assert tiling(64, 64, 126, True).rhs is Rhs.PACKED
+    assert "products of 1x16x4 i8" in str(alike)
+
+
+def test_few_rows() -> None:
+    """Packing rhs during the run is worthwhile for fewer rows if its groups lie together in memory."""
+    assert tiling(1, 64, 128, True).matrix is VNNI
+    assert tiling(5, 64, 128, False).matrix is None
+    assert tiling(6, 64, 128, False).matrix is VNNI
+    assert tiling(2, 64, 128, False, order=TURNED).matrix is VNNI
+    assert tiling(64, 2, 9, False).matrix is None
+
+
+def test_a_row_for_sign_bits() -> None:
+    """Panels leave registers for one more row, as long as there is a single tile."""
+    for rows in range(1, 6):
+        found = tiling(rows, 640, 128, True)
+        assert found.tiles.count == 1
+        assert has_registers_for_row(rows, found.panels.size, TARGET.vector_registers)
+    assert not has_registers_for_row(6, tiling(6, 640, 128, True).panels.size, TARGET.vector_registers)
+
+
+def test_images_in_place() -> None:
+    """Also with padding."""
+    window = Window(padding=ONE)
+    case = convolution(bytes_of("ui8", 1, 64, 9, 9), bytes_of("i8", 40, 64, 3, 3), window, LAYOUTS["channels last"])
+    found = Lowering(case.kernel, TARGET, frozenset({"rhs"})).tiling
+    assert (found.matrix, found.pack_lhs) == (VNNI, False)
+
+
+def test_tiles_come_first() -> None:
+    """Where the processor has both, and there are enough rows for them."""
+    both = replace(with_tiles(), matrix_instructions=(*AMX.values(), VNNI))
+    assert tiling(1, 64, 128, True, target=both).matrix is VNNI
+    assert tiling(64, 64, 128, True, target=both).matrix is AMX["amx-int8"]
+    assert tiling(8, 64, 128, False, target=both).matrix is VNNI
