@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from trivium.importers.dynamic import Extent
+from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.pytorch.context import Context, Number
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -16,33 +16,54 @@ IN_SELF = "index out of range in self"
 
 
 def check_indices(
-    ctx: Context, indices: Value, extent: Extent, dim: int, error: type[Exception], wraps: bool = False
+    ctx: Context, indices: Value, extent: Extent, dim: int, error: type[Exception], wraps: bool = False, by: str = ""
 ) -> None:
-    """Checks that indices along a dimension are within its extent; those that `wraps` may count from the end."""
-    if not ctx.checks_values or not isinstance(extent, int):
-        return
-    _check_between(ctx, indices, -extent if wraps else 0, extent, error, f"dimension {dim} with size {extent}")
+    """Checks that indices along a dimension are within its extent; those that `wraps` may count from the end. `by` is
+    the function that PyTorch's message names."""
+    message = f"{by}index {{index}} is out of bounds for dimension {dim} with size {{extent}}"
+    _check_between(ctx, indices, extent, error, message, wraps)
 
 
 def check_rows(ctx: Context, indices: Value, extent: Extent) -> None:
     """Checks that indices name rows of a table."""
-    if ctx.checks_values and isinstance(extent, int):
-        _check_between(ctx, indices, 0, extent, IndexError, "")
+    _check_between(ctx, indices, extent, IndexError, IN_SELF)
 
 
-def _check_between(ctx: Context, indices: Value, low: int, high: int, error: type[Exception], place: str) -> None:
+def _check_between(
+    ctx: Context, indices: Value, extent: Extent, error: type[Exception], message: str, wraps: bool = False
+) -> None:
+    if not ctx.checks_values:
+        return
     wide = ctx.convert(indices, I64)
-    ends = [ctx.reduce(op, wide, range(wide.type.rank)) for op in (ops.Minimum, ops.Maximum)]
+    bounds = [ctx.reduce(op, wide, range(wide.type.rank)) for op in (ops.Minimum, ops.Maximum)]
 
     def verify(found: torch.Tensor) -> None:
-        least, most = found.tolist()
+        least, most, size = found.tolist()
         if least > most:  # of no indices
             return
         for index in (least, most):
-            if not low <= index < high:
-                raise error(f"index {index} is out of bounds for {place}" if place else IN_SELF)
+            if not (-size if wraps else 0) <= index < size:
+                raise error(message.format(index=index, extent=size))
 
-    ctx.check(ctx.concatenate([ctx.unsqueeze(end, [0]) for end in ends], 0), verify)
+    entries = (*bounds, scalar_of(ctx, extent))
+    ctx.check(ctx.concatenate([ctx.unsqueeze(entry, [0]) for entry in entries], 0), verify)
+
+
+def check_that(ctx: Context, holds: Value, message: str) -> None:
+    """Checks that a boolean is true."""
+
+    def verify(found: torch.Tensor) -> None:
+        if not found.item():
+            raise RuntimeError(message)
+
+    ctx.check(ctx.reshape(holds, ()), verify)
+
+
+def check_not_negative(ctx: Context, numbers: Value, message: str) -> None:
+    """Checks that no number is negative."""
+    if ctx.checks_values:
+        is_fine = ctx.compare("GE", numbers, ctx.full_like(numbers, 0))
+        check_that(ctx, ctx.reduce(ops.And, is_fine, range(numbers.type.rank)), message)
 
 
 def check_divisor(ctx: Context, divisor: Value | Number) -> None:
@@ -51,10 +72,5 @@ def check_divisor(ctx: Context, divisor: Value | Number) -> None:
     if not ctx.checks_values or not is_integer(kind) or kind is I1:
         return
     x = ctx.tensor(divisor, kind)
-    zero = ctx.reduce(ops.Or, ctx.compare("EQ", x, ctx.full_like(x, 0)), range(x.type.rank))
-
-    def verify(found: torch.Tensor) -> None:
-        if found.item():
-            raise RuntimeError("ZeroDivisionError")
-
-    ctx.check(zero, verify)
+    is_fine = ctx.reduce(ops.And, ctx.compare("NE", x, ctx.full_like(x, 0)), range(x.type.rank))
+    check_that(ctx, is_fine, "ZeroDivisionError")

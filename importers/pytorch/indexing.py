@@ -3,13 +3,14 @@ and `scatter`, with indices in one vector for each element or slice."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.dynamic import scalar_of
+from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.emit import Emitter, neutral
-from trivium.importers.pytorch.checking import check_indices, check_rows
+from trivium.importers.pytorch.checking import check_indices, check_rows, check_that
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.importers.pytorch.elementwise import floor_divide
 from trivium.importers.pytorch.reduction import scan
@@ -229,11 +230,15 @@ def _places(ctx: Context, x: Value, indices: Sequence[Value | None]) -> tuple[li
         place = ctx.convert(place, I64)
         # PyTorch moves the indexed dimensions to the front before it looks.
         check_indices(ctx, place, ctx.extent(x, d), number, IndexError, wraps=True)
-        wrapped = ctx.plus(place, scalar_of(ctx, ctx.extent(x, d)))
-        place = ctx.select(ctx.compare("LT", place, ctx.scalar(0, I64)), wrapped, place)
-        places.append(ctx.broadcast(place, shape))
+        places.append(ctx.broadcast(_from_front(ctx, place, ctx.extent(x, d)), shape))
     adjacent = dims_ == list(range(dims_[0], dims_[0] + len(dims_)))
     return places, dims_, dims_[0] if adjacent else 0
+
+
+def _from_front(ctx: Context, index: Value, extent: Extent) -> Value:
+    """Returns indices counted from the front: negative ones count from the end."""
+    wrapped = ctx.plus(index, scalar_of(ctx, extent))
+    return ctx.select(ctx.compare("LT", index, ctx.scalar(0, I64)), wrapped, index)
 
 
 def _without_masks(ctx: Context, indices: Sequence[Value | None]) -> list[Value | None]:
@@ -260,6 +265,9 @@ def masked_scatter(ctx: Context, x: Value, mask: Value, source: Value) -> Value:
     x, mask = ctx.broadcast(x, shape), ctx.broadcast(mask, shape)
     # The n-th selected position takes the n-th element of the source.
     chosen = ctx.convert(ctx.flattened(mask), I64)
+    if ctx.checks_values:
+        needed, given = ctx.reduce(ops.Add, chosen, [0]), scalar_of(ctx, math.prod(ctx.extents(source)))
+        check_that(ctx, ctx.compare("LE", needed, given), "Number of elements of source < number of ones in mask")
     place = ctx.minus(scan(ctx, ops.Add, chosen, 0), ctx.scalar(1, I64))
     taken = ctx.take(ctx.flattened(source), ctx.reshape(place, shape))
     return ctx.select(mask, taken, x)
@@ -315,27 +323,49 @@ def index_reduce(
 
 def _scattered(ctx: Context, op: type | None, x: Value, dim_: int, index: Value, src: Value | Number) -> Value:
     source = ctx.tensor(src, x.type.element_type)
+    d = dim(dim_, x.type.rank)
+    check_indices(ctx, index, _extent_of(ctx, x, dim_), d, RuntimeError)
     if not x.type.rank:
         old, new = ctx.reshape(x, (1,)), ctx.reshape(source, (1,))
         return ctx.reshape(scatter_into(ctx, op, old, 0, ctx.reshape(index, (1,)), new), ())
     if source.type.rank:
-        for d, extent in enumerate(ctx.extents(index)):
-            source = ctx.slice(source, d, 0, extent)
+        for axis, extent in enumerate(ctx.extents(index)):
+            source = ctx.slice(source, axis, 0, extent)
     updates = ctx.broadcast(source, ctx.extents(index))
-    return scatter_into(ctx, op, x, dim(dim_, x.type.rank), index, updates)
+    return scatter_into(ctx, op, x, d, index, updates)
 
 
 @rule("aten.index_add.default")
 def index_add(ctx: Context, x: Value, dim: int, index: Value, source: Value, *, alpha: Number = 1) -> Value:
     """index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor"""
     scaled = source if alpha == 1 else ctx.times(source, ctx.scalar_like(alpha, source))
+    if x.type.rank > 1:  # which PyTorch computes as a scatter
+        check_indices(ctx, index, ctx.extent(x, dim % x.type.rank), dim % x.type.rank, RuntimeError)
+    else:
+        check_rows(ctx, index, _extent_of(ctx, x, dim))
     return _along(ctx, ops.Add, x, dim, index, scaled)
 
 
-@rule("aten.index_copy.default", "aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
-def index_copy(ctx: Context, x: Value, dim: int, index: Value, source: Value | Number) -> Value:
+@rule("aten.index_copy.default")
+def index_copy(ctx: Context, x: Value, dim_: int, index: Value, source: Value) -> Value:
     """index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"""
-    return _along(ctx, None, x, dim, index, ctx.tensor(source, x.type.element_type))
+    check_indices(
+        ctx, index, _extent_of(ctx, x, dim_), dim(dim_, x.type.rank), IndexError, by="index_copy_(): "
+    )  # fmt: skip
+    return _along(ctx, None, x, dim_, index, source)
+
+
+@rule("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
+def index_fill(ctx: Context, x: Value, dim_: int, index: Value, value: Value | Number) -> Value:
+    """index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor: indices may be negative"""
+    index, extent = ctx.convert(index, I64), _extent_of(ctx, x, dim_)
+    check_indices(ctx, index, extent, dim(dim_, x.type.rank), IndexError, wraps=True)
+    return _along(ctx, None, x, dim_, _from_front(ctx, index, extent), ctx.tensor(value, x.type.element_type))
+
+
+def _extent_of(ctx: Context, x: Value, dim_: int) -> Extent:
+    """Returns the extent of a dimension; a tensor without dimensions counts as having one element."""
+    return ctx.extent(x, dim(dim_, x.type.rank)) if x.type.rank else 1
 
 
 def _along(ctx: Context, op: type | None, x: Value, d: int, index: Value, source: Value) -> Value:

@@ -7,6 +7,7 @@ import math
 import torch
 
 from trivium.importers.dynamic import Size, larger
+from trivium.importers.pytorch.checking import check_not_negative
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.indexing import scatter_into
 from trivium.importers.selection import selected, true_places
@@ -38,6 +39,7 @@ def repeat_interleave(ctx: Context, repeats: Value, *, output_size: int | None =
     if not repeats.type.size:
         return repeats
     kind = repeats.type.element_type
+    check_not_negative(ctx, repeats, "repeats can not be negative")
     ends = ctx.cumulative(ops.Add, ctx.convert(repeats, I64), 0)
     total = ctx.reshape(ctx.slice(ends, 0, repeats.type.size - 1, repeats.type.size), ())
     places = ctx.iota([Size(ctx, total, is_extent=True)], 0)
@@ -52,6 +54,7 @@ def bincount(ctx: Context, x: Value, weights: Value | None = None, minlength: in
     if x.type.is_static and not x.type.size:
         return ctx.full((minlength,), 0, ctx.result.element_type)
     x = ctx.convert(x, I64)
+    check_not_negative(ctx, x, "bincount only supports 1-d non-negative integral inputs.")
     highest = Size(ctx, ctx.reduce(ops.Maximum, x, [0]))
     kind = ctx.result.element_type
     added = ctx.full_like(x, 1) if weights is None else weights

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 
 from trivium.importers.dynamic import Extent, Size, clamped, from_front, larger, scalar_of, smaller
 from trivium.importers.padding import modulo
-from trivium.importers.pytorch.checking import check_indices
+from trivium.importers.pytorch.checking import check_indices, check_that
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -256,10 +256,17 @@ def unfold(ctx: Context, x: Value, dimension: int, size: int, step: int) -> Valu
 # Facts about sizes
 
 
+@rule("aten._assert_async.msg", "aten._assert_async.default")
+def tensor_assertion(
+    ctx: Context, x: Value, assert_msg: str = "Expected Tensor with single nonzero value, but got zero"
+) -> None:
+    """_assert_async.msg(Tensor self, str assert_msg) -> ()"""
+    check_that(ctx, ctx.not_zero(x), assert_msg)
+
+
 @rule(
-    *("aten._assert_async.msg", "aten._assert_async.default", "aten._assert_scalar.default"),
-    *("aten._assert_tensor_metadata.default", "aten.sym_constrain_range_for_size.default"),
-    "aten.sym_constrain_range.default",
+    *("aten._assert_scalar.default", "aten._assert_tensor_metadata.default"),
+    *("aten.sym_constrain_range_for_size.default", "aten.sym_constrain_range.default"),
 )
 def assertion(ctx: Context, *given: object, **options: object) -> None:
     """_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ...) -> ()"""

@@ -61,5 +61,6 @@ CASES = [
     case("index_copy.default", X, 1, v(2, 0), f(4, 2, 3)),
     case("index_copy.default", X, 2, v(2, 0), f(4, 5, 2)),
     case("index_fill.int_Scalar", X, 2, v(1), 9),
+    case("index_fill.int_Scalar", X, 1, v(-1, 0), 9),
     case("index_fill.int_Tensor", X, 0, v(1, 3), SCALAR),
 ]
