@@ -133,13 +133,14 @@ def arguments_of(function: Concrete) -> list[tf.Tensor]:
 
 
 def import_graph_def(definition: tf.compat.v1.GraphDef, args: Sequence[object], parameters: str) -> Program:
-    """Returns the program of a graph: its placeholders are the inputs, the tensors that no node uses the outputs."""
-    ends = set(ends_in(definition))
+    """Returns the program of a graph: its placeholders are the inputs, the tensors that no node uses the outputs; both
+    in the order of the graph."""
+    ends = ends_in(definition)
     graph = LoadedGraph(importable(definition, ends))
-    nodes = graph.get_operations()
-    graph.inputs = [node.outputs[0] for node in nodes if node.type == "Placeholder"]
-    handles = [node.outputs[0] for node in nodes if node.type == "VarHandleOp"]
-    last = [node for node in nodes if node.name in ends]
+    nodes = {node.name: node for node in graph.get_operations()}
+    last = [nodes[name] for name in ends if name in nodes]
+    graph.inputs = [node.outputs[0] for node in last if node.type == "Placeholder"]
+    handles = [node.outputs[0] for node in nodes.values() if node.type == "VarHandleOp"]
     graph.outputs = [
         tensor
         for node in last

@@ -69,6 +69,18 @@ def test_a_loop(graph: Any) -> None:
     check(graph, *FEEDS)
 
 
+def test_inputs_and_results_are_in_the_order_of_the_graph(graph: Any) -> None:
+    x, n = inputs()
+    _, a, b = v1.while_loop(lambda i, a, b: i < n, lambda i, a, b: (i + 1, b, a + 1.0), [0, x, x * 2.0])
+    results = [tf.identity(a, name="first"), tf.identity(b, name="second")]
+    module = trivium.from_tensorflow(graph.as_graph_def())
+    with v1.Session(graph=graph) as session:
+        for arrays in FEEDS:
+            expected = session.run(results, dict(zip((x, n), arrays, strict=True)))
+            for got, wanted in zip(trivium.evaluate(module, *arrays), expected, strict=True):
+                np.testing.assert_allclose(got, wanted, 1e-5, 1e-6)
+
+
 def test_a_loop_in_a_loop(graph: Any) -> None:
     x, n = inputs()
 
