@@ -3,10 +3,12 @@ each column, and both with zeros up to the end of the last tile of the reduction
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import llvmlite.ir as ll
 
+from trivium.backends.cpu.contraction import underflow
 from trivium.backends.cpu.contraction.packing import Source, emit_pack
 from trivium.backends.llvm.code import I32
 from trivium.backends.llvm.memory import interleaved
@@ -56,13 +58,14 @@ def _transpose_rows(source: Source, rows: Bounds, steps: Bounds, target: ll.Valu
 
 
 def emit_columns(
-    source: Source, steps: Bounds, columns: Bounds, vectors: int, target: ll.Value, room: ll.Value
-) -> None:
+    source: Source, steps: Bounds, columns: Bounds, vectors: int, target: ll.Value, room: ll.Value, search: bool = False
+) -> ll.Value | None:
     """Writes a panel of `vectors` times `LANES` columns. `source` has steps as lines, and reads as many elements at
-    once as a tile has steps. `room` is memory for the panel, with a spare vector of lines."""
+    once as a tile has steps. `room` is memory for the panel, with a spare vector of lines. With `search`, returns the
+    least magnitudes of numbers of bf16 (`underflow.least`), unless that would take a loop of its own."""
     if lies_across(source.access, source.lines, source.across):
-        _transpose_columns(source, steps, columns, vectors, target)
-        return
+        found = _transpose_columns(source, steps, columns, vectors, target, search)
+        return found[0] if search else None
     e, pitch = _narrow(source.e), vectors * LANES
     emit_pack(e, replace(source, e=e), steps, columns, vectors, room, pitch)
     count = steps[1] - steps[0]
@@ -75,25 +78,31 @@ def emit_columns(
             place = e.at(target, loop.index * pitch + v * LANES * together)
             for number, vector in enumerate(interleaved(e, lines, LANES)):
                 e.store(vector, e.at(place, number * LANES))
+    return None
 
 
-def _transpose_columns(source: Source, steps: Bounds, columns: Bounds, vectors: int, target: ll.Value) -> None:
+def _transpose_columns(
+    source: Source, steps: Bounds, columns: Bounds, vectors: int, target: ll.Value, search: bool
+) -> list[ll.Value]:
     """Writes columns that lie along memory, where neighbours are together already: squares of these are transposed.
-    Columns beyond the last one repeat it."""
+    Columns beyond the last one repeat it. Returns what a search found, if there is one."""
     e, stride = source.e, source.access.stride(source.across.axes[0])
     together, pitch = e.lanes // LANES, vectors * LANES
     groups = Vectors(e.builder, e.target, I32, LANES)
     base = e.at(source.base, source.outer.offset)
-    with e.loop(0, vectors, nonempty=True) as across:
+    with e.loop(0, vectors, [underflow.nothing(e)] * search, nonempty=True) as across:
         numbers = [minimum(columns[0] + across.index * LANES + j, columns[1] - 1) for j in range(LANES)]
         lines = [e.at(base, number * stride) for number in numbers]
-        with e.loop(*steps, step=e.lanes, nonempty=True) as loop:
+        with e.loop(*steps, across.carried, step=e.lanes, nonempty=True) as loop:
             mask = None if _fits(steps, e.lanes) else e.lanes_below(steps[1] - loop.index)
             rows = [e.load(e.at(line, loop.index), mask) for line in lines]
+            loop.next = [functools.reduce(functools.partial(underflow.least, e), rows, one) for one in loop.carried]
             square = transposed(groups, [e.builder.bitcast(row, groups.vector) for row in rows])
             place = e.at(target, (loop.index - steps[0]) * pitch + across.index * LANES * together)
             for i, vector in enumerate(square):
                 groups.store(vector, groups.at(place, i * pitch))
+        across.next = loop.carried
+    return across.carried
 
 
 def _fits(steps: Bounds, lanes: int) -> bool:

@@ -10,6 +10,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction import matrix_packing, underflow
 from trivium.backends.cpu.contraction.matrix_tiling import MOST_ACCUMULATORS, together
+from trivium.backends.cpu.contraction.microkernel import prefetch
 from trivium.backends.cpu.contraction.packing import Source
 from trivium.backends.cpu.contraction.template import Block, Panel, Template, Tile, Unit
 from trivium.backends.cpu.contraction.tiling import Rhs
@@ -78,8 +79,11 @@ class MatrixTemplate(Template):
             return super()._panel_data(unit, block, width, column, pitch)
         steps, columns = (block.begin, block.end), (column, self.problem.columns.extent)
         source = self._rhs_source(unit)
-        matrix_packing.emit_columns(source, steps, columns, width, self.rhs_room, self.before_room)
-        if self._is_float:
+        rooms = self.rhs_room, self.before_room
+        found = matrix_packing.emit_columns(source, steps, columns, width, *rooms, search=self._is_float)
+        if found is not None:
+            self.rhs_exponent = underflow.exponent_of(self.raw, found)
+        elif self._is_float:
             count = matrix_packing.whole(self.raw, steps) * pitch
             self.rhs_exponent = underflow.least_exponent(self.raw, self.rhs_room, 0, 1, count)
         return self.rhs_room
@@ -149,6 +153,7 @@ class MatrixTemplate(Template):
                 here = raw.at(left, sum(heights[:r]) * self._lhs_pitch())
                 self._call("tileloadd64", I8(MOST_ACCUMULATORS + r), here, strides[1])
             rows = raw.at(data, loop.index * panel.pitch)
+            self._prefetch(unit, block, panel, tile, loop.index)
             for v in range(panel.width):
                 rhs = I8(first + v % (REGISTERS - first))
                 here = raw.at(rows, v * e.lanes * together(self.matrix))
@@ -157,6 +162,23 @@ class MatrixTemplate(Template):
                     self._call(self._product(), I8(r * per_row + v), I8(MOST_ACCUMULATORS + r), rhs)
         for r, v in places:
             self._call("tilestored64", I8(r * per_row + v), place(r, v), strides[0])
+
+    def _prefetch(self, unit: Unit, block: Block, panel: Panel, tile: Tile, step: Number) -> None:
+        """Prefetches a tile's share of what the next panel reads in memory at a step: a line of it for each column, as
+        it is packed or, if rhs lies along the reduction, as it is stored."""
+        if not self.tiling.prefetch:
+            return
+        problem, share = self.problem, -(-panel.width * self.e.lanes // self.tiling.chunks.size)
+        first = (tile.number - unit.tiles[0]) * share
+        if self.tiling.rhs is Rhs.CONSTANT:
+            place = self.raw.at(panel.data, (problem.reduction.extent + step) * panel.pitch)
+            apart = self.raw.lanes
+        else:
+            apart = problem.rhs.stride(problem.columns.axes[0])
+            column = panel.column + panel.width * self.e.lanes
+            place = self.raw.at(self.rhs.base, unit.rhs.offset + column * apart + (block.begin + step))
+        for number in range(share):
+            prefetch(self.e, self.raw.at(place, (first + number) * apart))
 
     def _product(self) -> str:
         """Returns the instruction's name."""

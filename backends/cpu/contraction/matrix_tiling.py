@@ -21,7 +21,7 @@ from trivium.backends.cpu.contraction.tiling import (
     units_of,
 )
 from trivium.compiler import artifact
-from trivium.compiler.contraction.problem import Problem
+from trivium.compiler.contraction.problem import Problem, lies_across
 from trivium.compiler.kernel.dtypes import storage_bytes
 from trivium.compiler.target import MatrixInstruction, Target
 
@@ -80,7 +80,10 @@ def choose(
         chunks, groups = shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
     rhs = Rhs.CONSTANT if constant else Rhs.PACKED
     places = lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs
-    return Tiling(*places, by_rows=False, prefetch=False, matrix=matrix)
+    along = lies_across(problem.rhs, problem.reduction, problem.columns)
+    # A single tile would have no time for it.
+    prefetch = (constant or along) and chunks.size > 1
+    return Tiling(*places, by_rows=False, prefetch=prefetch, matrix=matrix)
 
 
 def is_mostly_padding(problem: Problem, matrix: MatrixInstruction) -> bool:

@@ -111,7 +111,7 @@ def _step(
     """Returns one product for every sum."""
     rhs = [stream.rhs.load(stream.rhs.at(panel, v * e.lanes)) for v in range(len(tile[0]))]
     if ahead is not None:
-        _prefetch(e, stream.rhs.at(ahead, step * e.lanes))
+        prefetch(e, stream.rhs.at(ahead, step * e.lanes))
     result: Tile = []
     for pointer, row in zip(rows, tile, strict=True):
         lhs = _factors(stream, stream.lhs.at(pointer, step * stream.stride), len(rhs))
@@ -119,7 +119,7 @@ def _step(
     return result, stream.rhs.at(panel, stream.pitch)
 
 
-def _prefetch(e: Vectors, pointer: ll.Value) -> None:
+def prefetch(e: Vectors, pointer: ll.Value) -> None:
     """Prefetches a cache line that will be read soon into the second-level cache."""
     read, second_level, data = I32(0), I32(2), I32(1)
     e.call("llvm.prefetch.p0", ll.VoidType(), pointer, read, second_level, data)

@@ -31,15 +31,29 @@ def is_large(constant: np.ndarray) -> bool:
 def least_exponent(raw: Vectors, base: ll.Value, pitch: Number, rows: Number, steps: Number) -> ll.Value:
     """Returns the stored exponent of the smallest number, except zeros, in rows of whole vectors, `pitch` elements
     apart. It is far below all others for a subnormal number, and above them if all numbers are zero."""
-    builder, everything = raw.builder, raw.like(raw.zero, -1)
-    with raw.loop(0, rows, carried=[everything], nonempty=True) as loop:
+    with raw.loop(0, rows, carried=[nothing(raw)], nonempty=True) as loop:
         row = raw.at(base, loop.index * pitch)
         with raw.loop(0, steps, loop.carried, step=raw.lanes, nonempty=True) as along:
-            magnitudes = raw.isub(raw.both(raw.load(raw.at(row, along.index)), 0x7FFF), 1)  # zero becomes the largest
-            along.next = [raw.intrinsic("llvm.umin", along.carried[0], magnitudes)]
+            along.next = [least(raw, along.carried[0], raw.load(raw.at(row, along.index)))]
         loop.next = along.carried
-    least = raw.call(f"llvm.vector.reduce.umin.v{raw.lanes}i16", I16, loop.carried[0])
-    exponent = builder.lshr(builder.add(builder.zext(least, I32), I32(1)), I32(7))
+    return exponent_of(raw, loop.carried[0])
+
+
+def nothing(raw: Vectors) -> ll.Value:
+    """Returns what `least` returns for no numbers."""
+    return raw.like(raw.zero, -1)
+
+
+def least(raw: Vectors, before: ll.Value, numbers: ll.Value) -> ll.Value:
+    """Returns the smallest magnitudes, lane by lane, of `numbers` and those of `before`, each less one, so that zero is
+    the largest."""
+    return raw.intrinsic("llvm.umin", before, raw.isub(raw.both(numbers, 0x7FFF), 1))
+
+
+def exponent_of(raw: Vectors, magnitudes: ll.Value) -> ll.Value:
+    """Returns what `least_exponent` does, from what `least` returned for all numbers."""
+    builder, smallest = raw.builder, raw.call(f"llvm.vector.reduce.umin.v{raw.lanes}i16", I16, magnitudes)
+    exponent = builder.lshr(builder.add(builder.zext(smallest, I32), I32(1)), I32(7))
     return builder.select(builder.icmp_unsigned("==", exponent, I32(0)), I32(-(1 << 16)), exponent)
 
 

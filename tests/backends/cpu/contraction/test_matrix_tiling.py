@@ -28,6 +28,7 @@ def test_plans() -> None:
     assert tiling(8, 64, 128, False).matrix is None
     assert tiling(64, 2, 9, False).matrix is None
     assert "products of 16x16x64 i8" in str(even)
+    assert [tiling(rows, 64, 128, True).prefetch for rows in (32, 33)] == [False, True]
 
 
 def test_a_channels_last_convolution_has_its_kernel_packed() -> None:

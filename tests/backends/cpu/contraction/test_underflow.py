@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+import trivium
 from tests.backends.cpu.contraction.cases import Order, assert_close, matmul, normal
 from tests.backends.cpu.contraction.tiles import BF16, PLAIN, SIZES, TURNED, multiplies_bf16
 from trivium.backends.cpu.contraction.kernels import Lowering
@@ -41,6 +42,24 @@ def test_subnormal_factors(small: str, constants: set[str], terms: int) -> None:
     wanted = (lhs.astype(np.float64) @ rhs.astype(np.float64)).astype(np.float32)
     assert wanted.max() == 2.0**-10
     np.testing.assert_array_equal(matmul(lhs, rhs).run(constants), wanted)
+
+
+LINEAR = """func.func @main(%x: tensor<40x70xbf16>, %w: tensor<40x70xbf16>) -> tensor<40x40xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (tensor<40x70xbf16>, tensor<40x70xbf16>) -> tensor<40x40xf32>
+  return %0 : tensor<40x40xf32>
+}"""  # noqa: E501
+
+
+@multiplies_bf16
+def test_subnormal_weights_in_any_place() -> None:
+    """Rows of weights are searched while they are packed: in every square, also the last ones, which are not whole."""
+    run = trivium.compile(trivium.parse(LINEAR), threads=1)
+    for row, step in product((0, 15, 16, 39), (0, 31, 32, 63, 64, 69)):
+        x, weights = np.full((40, 70), 2.0**120).astype(BF16), np.zeros((40, 70)).astype(BF16)
+        weights[row, step], wanted = 2.0**-130, np.zeros((40, 40), np.float32)
+        wanted[:, row] = 2.0**-10
+        (found,) = run(x, weights)
+        np.testing.assert_array_equal(found, wanted)
 
 
 @multiplies_bf16
