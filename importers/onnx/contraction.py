@@ -48,7 +48,9 @@ def gemm(
 @rule("Det")
 def det(ctx: Context, x: Value) -> Value:
     """Det(X), of each matrix, by its LU factors"""
-    *batch, size, _ = x.type.static_shape
+    *batch, size, columns = x.type.static_shape
+    if size != columns:
+        ctx.unsupported("X", f"matrices of {size} rows and {columns} columns", "square ones")
     kind = x.type.element_type
     if not x.type.size:
         return ctx.full(batch, 0 if 0 in batch else 1, kind)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import onnx
 
 from trivium.importers.common import Calls
+from trivium.importers.context import evaluate_known
 from trivium.importers.onnx.context import Operand
 from trivium.ir.core import Value
 from trivium.ir.types import TensorType
@@ -105,6 +107,20 @@ def _fitting(versions: Sequence[int], opset: int) -> int:
     """Returns the newest version of an operator set that is not too new; the oldest, if all are: ONNX defined some
     operators by functions later, which say what version they use."""
     return max((version for version in versions if version <= opset), default=min(versions))
+
+
+def finding_of(schema: Schema, node: onnx.NodeProto, operands: Sequence[Operand], opset: int) -> str | None:
+    """Returns what ONNX finds wrong with a node for operands of these types; `None` if it finds nothing."""
+    named = [(name, x) for name, x in zip(node.input, operands, strict=False) if isinstance(x, Value)]
+    known = {name: evaluate_known(x) for name, x in named}
+    data = {name: onnx.numpy_helper.from_array(array, name) for name, array in known.items() if array is not None}
+    opsets = [onnx.helper.make_opsetid(node.domain, opset)]
+    types = {name: _type_proto(x) for name, x in named}
+    try:
+        onnx.shape_inference.infer_node_outputs(cast(Any, schema), node, types, data, opset_imports=opsets)
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError) as error:
+        return re.sub(r"^\[\w+\] ?", "", str(error))  # the kind of error, as ONNX writes it in front
+    return None
 
 
 def _type_proto(x: Operand) -> onnx.TypeProto:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import onnx
 
 from trivium.importers.binding import options_of
-from trivium.importers.common import GraphImporter, place
+from trivium.importers.common import RAW_ERRORS, GraphImporter, place
 from trivium.importers.onnx.context import Context, Listed, Operand, element_type, rule
 from trivium.importers.onnx.files import array_of
 from trivium.importers.onnx.functions import (
@@ -19,6 +19,7 @@ from trivium.importers.onnx.functions import (
     Schema,
     body_of,
     definition_of,
+    finding_of,
     is_defined,
     key_of,
     schema_of,
@@ -123,7 +124,13 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
     ) -> Sequence[Operand]:
         attributes = {attribute.name: _attribute(attribute) for attribute in node.attribute}
         options = options_of(self.emit, rule, len(values), attributes, WITHOUT_MEANING)
-        results = rule(self.emit, *values, **options)
+        try:
+            results = rule(self.emit, *values, **options)
+        except RAW_ERRORS as error:
+            schema, version = self._schema(node), self._version(node)
+            if schema is None or (finding := finding_of(schema, node, values, version)) is None:
+                raise
+            raise Error(f"{self.name_of(node)}: {finding}") from error
         return (results,) if isinstance(results, Value | Listed) else tuple(results)
 
     def define(self, name: str, value: Operand) -> None:

@@ -69,8 +69,10 @@ def resize(
         if scales is None:
             ctx.unsupported("scales", "neither scales nor sizes", "one of them")
         extents, factors = _of_scales(ctx, given, scales)
-    crops = roi is not None and options.coordinates == "tf_crop_and_resize"
-    bounds = _elements(ctx, roi) if crops and roi is not None else [ctx.scalar(0, F64)] * (2 * len(dimensions))
+    crops = roi is not None and roi.type.shape != (0,) and options.coordinates == "tf_crop_and_resize"
+    # Without a box, the whole image is taken.
+    whole = [ctx.scalar(bound, F64) for bound in (0, 1) for _ in dimensions]
+    bounds = _elements(ctx, roi) if crops and roi is not None else whole
     resized = [
         Axis(*entry)
         for entry in zip(dimensions, given, extents, factors, bounds, bounds[len(dimensions) :], strict=False)

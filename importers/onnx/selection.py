@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trivium.importers.context import evaluate_known
-from trivium.importers.dynamic import Extent, Size, numbers_of
+from trivium.importers.dynamic import Extent, Size, numbers_of, smaller
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.importers.onnx.indexing import scattered
 from trivium.importers.selection import coordinates, selected
@@ -46,7 +46,8 @@ def compress(ctx: Context, x: Value, condition: Value, axis: int | None = None) 
     given, extent = ctx.extent(condition, 0), ctx.extent(x, axis)
     if (known := numbers_of([given, extent])) is not None and known[0] > known[1]:
         ctx.unsupported("condition", f"{known[0]} elements", f"at most {known[1]}")
-    return ctx.take(x, places_of(ctx, condition), axis)
+    # A condition that turns out to be longer tells nothing of what is not there.
+    return ctx.take(x, places_of(ctx, ctx.slice(condition, 0, 0, smaller(ctx, given, extent))), axis)
 
 
 class Groups(NamedTuple):

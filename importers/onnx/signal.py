@@ -60,8 +60,8 @@ def _fft(ctx: Context, x: Value, count: Extent, inverse: bool, onesided: bool) -
     """Transforms `x` [A, B, N, 1 or 2] along its third dimension, of which `count` elements are read: with zeros
     behind, if there are fewer."""
     kind = accumulation_type(x.type.element_type)
-    if x.type.shape[3] is None:
-        ctx.unsupported("input", "a last dimension of any extent", "1 or 2: the parts of its numbers")
+    if x.type.shape[3] not in (1, 2):
+        ctx.unsupported("input", f"a last dimension of {x.type.shape[3] or '?'}", "1 or 2: the parts of its numbers")
     parts = [ctx.squeeze(ctx.slice(x, 3, i, i + 1), [3]) for i in range(x.type.shape[3])]
     half = count // 2 + 1
     parts = [_sized(ctx, ctx.convert(part, kind), half if inverse and onesided else count) for part in parts]

@@ -87,6 +87,18 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
         (model("y = Relu(x)", result="int64[2] y"), r"tensor 'y' has type tensor<2xf32>, the model declares INT64"),
         (model("y = Relu(x)", result="float[2,1] y"), r"the model declares FLOAT and \[2, 1\]"),
         (model("y = Relu(x)", opset=1000), r"(?s)1 op has no rule.*Relu"),
+        (model("y = Sum()"), r"Sum: Node with schema.* has input size 0 not in range"),
+        (
+            model("y = MaxPool<kernel_shape = [2, 2]>(x)", "float[1,1,4] x"),
+            "MaxPool: Attribute kernel_shape has incorr",
+        ),
+        (model('y = Einsum<equation = "i->k">(x)'), "Einsum: Equation output contains a label missing from the inputs"),
+        (
+            model("k = Constant<value_ints = [2, 2]>() y = Tile(x, k)"),
+            "Tile: 'Repeats' input has incorrect number of values",
+        ),
+        (model("y = Det(x)", "float[2,3] x"), "X has matrices of 2 rows and 3 columns, expected square ones"),
+        (model("y = DFT(x)", "float[1,4,3] x"), "input has a last dimension of 3, expected 1 or 2"),
     ],
 )
 def test_what_the_checker_of_onnx_finds_is_refused(given: Any, message: str) -> None:

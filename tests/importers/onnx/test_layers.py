@@ -159,6 +159,8 @@ def test_a_condition_that_is_known_chooses_the_branch() -> None:
 def test_small_rules() -> None:
     check_node("LpNormalization", floats(3, 4), axis=0, p=1)
     check_node("LRN", floats(1, 5, 2, 2), size=3)
+    whole = {"coordinate_transformation_mode": "tf_crop_and_resize", "mode": "linear"}
+    check_node("Resize", floats(1, 1, 3, 4), None, np.array([1, 1, 2, 1.5], np.float32), **whole)
     check_node("Shrink", floats(3, 4), lambd=0.3, bias=0.1)
     check_node("Shrink", np.arange(-3, 4, dtype=np.int8), lambd=1.5, bias=1.5)
     for op in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"):

@@ -36,6 +36,14 @@ def test_nonzero(x: np.ndarray) -> None:
     check_node("NonZero", x, fixed=False)
 
 
+def test_a_condition_that_turns_out_to_be_longer() -> None:
+    """ONNX Runtime ignores its end."""
+    made = node("Compress", floats(3, 4), np.ones(5, bool), axis=0, fixed=False)
+    for entry in made.graph.input:
+        entry.type.tensor_type.shape.dim[0].dim_param = entry.name
+    check(made, [floats(3, 4), np.ones(5, bool)])
+
+
 def test_nonzero_of_a_constant() -> None:
     check_node("NonZero", np.array([[1, 0], [0, 5]]))
     check_node("NonZero", np.zeros((2, 3), np.int64))
