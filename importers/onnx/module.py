@@ -38,10 +38,15 @@ def import_module(
     graph = model.graph
     initializers = {tensor.name for tensor in graph.initializer}
     inputs = [info for info in graph.input if info.name not in initializers]
+    names = [info.name for info in inputs]
+    if len(set(names)) < len(names):
+        raise Error(f"the model has the inputs {', '.join(names)}, expected no name twice")
+    if not isinstance(shapes or {}, Mapping):
+        raise Error(f"shapes is a {type(shapes).__name__}, expected a dictionary from inputs to shapes")
     types = [_input_type(info, shapes or {}) for info in inputs]
-    unknown = sorted(set(shapes or {}) - {info.name for info in inputs})
+    unknown = sorted(map(str, set(shapes or {}) - set(names)))
     if unknown:
-        raise Error(f"shapes has {', '.join(unknown)}, expected inputs: {', '.join(info.name for info in inputs)}")
+        raise Error(f"shapes has {', '.join(unknown)}, expected inputs: {', '.join(names)}")
 
     def body(builder: Builder, *arguments: Value) -> tuple[Value, ...]:
         importer = OnnxImporter(Context(builder.block), functions, place, opsets)
@@ -92,7 +97,10 @@ def _given(name: str, shape: object) -> tuple[int | None, ...]:
     for extent in shape:
         if extent is not None and (not isinstance(extent, SupportsIndex) or isinstance(extent, bool)):
             raise Error(f"shapes gives input {name} {tuple(shape)}, expected numbers, or None for a dynamic size")
-    return tuple(None if extent is None else operator.index(extent) for extent in shape)
+    given = tuple(None if extent is None else operator.index(extent) for extent in shape)
+    if any(extent is not None and extent < 0 for extent in given):
+        raise Error(f"shapes gives input {name} {given}, expected no negative extents")
+    return given
 
 
 def _result(name: str, value: Operand) -> Value:

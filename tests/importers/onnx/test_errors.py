@@ -56,9 +56,12 @@ def test_wrong_models_are_refused(given: Any, message: str) -> None:
         ({"x": (None, 3)}, "expected a shape like"),
         ({"x": ("N", 2)}, r"shapes gives input x \('N', 2\), expected numbers, or None for a dynamic size"),
         ({"x": 3}, "shapes gives input x 3, expected a sequence of numbers"),
+        ({"x": (-1, 2)}, r"shapes gives input x \(-1, 2\), expected no negative extents"),
+        ({3: (3, 2)}, "shapes has 3, expected inputs: x"),
+        ([(3, 2)], "shapes is a list, expected a dictionary from inputs to shapes"),
     ],
 )
-def test_given_shapes_must_fit(shapes: dict, message: str) -> None:
+def test_given_shapes_must_fit(shapes: Any, message: str) -> None:
     with pytest.raises(trivium.Error, match=message):
         trivium.from_onnx(model("y = Relu(x)", inputs="float[N,2] x", result="float[N,2] y"), shapes=shapes)
 
@@ -87,6 +90,7 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
         (model("y = Relu(x)", result="int64[2] y"), r"tensor 'y' has type tensor<2xf32>, the model declares INT64"),
         (model("y = Relu(x)", result="float[2,1] y"), r"the model declares FLOAT and \[2, 1\]"),
         (model("y = Relu(x)", opset=1000), r"(?s)1 op has no rule.*Relu"),
+        (model("y = Relu(x)", "float[2] x, float[2] x"), "the model has the inputs x, x, expected no name twice"),
         (model("y = Sum()"), r"Sum: Node with schema.* has input size 0 not in range"),
         (
             model("y = MaxPool<kernel_shape = [2, 2]>(x)", "float[1,1,4] x"),
