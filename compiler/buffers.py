@@ -24,6 +24,25 @@ def assign_buffers(
     """Assigns every array of the program its place, and drops the copies that thereby become unnecessary.
     `together`: the first and last position of steps that may run at the same time, and the values that they use, which
     therefore share no bytes. `donated`: the arguments that the caller gives away."""
+    allocations = _planned(program, target, together, donated or {})
+    _drop_needless_copies(program, allocations)
+    program.arena_size = place(allocations.values(), target.alignment, target.shared_result_bytes)
+
+
+def arena_size(program: Program, target: Target, donated: Wishes) -> int:
+    """Returns the size that the arena will have, and leaves the program as it is."""
+    storages = {value: value.storage for value in program.values()}
+    allocations = _planned(program, target, (), donated)
+    size = place(allocations.values(), target.alignment, target.shared_result_bytes)
+    for value, storage in storages.items():
+        value.storage = storage
+    return size
+
+
+def _planned(
+    program: Program, target: Target, together: Iterable[tuple[int, int, set[Array]]], donated: Wishes
+) -> dict[Array, Allocation]:
+    """Returns an allocation for each value that the program itself must place, which values share where they can."""
     points = Liveness(program).points
     allocations = _allocations(points)
     for first, last, values in together:
@@ -31,10 +50,9 @@ def assign_buffers(
         for value in values & allocations.keys():
             allocations[value].points |= during
     _coalesce_copies(program, allocations)
-    share_arguments(program, points, allocations, donated or {}, target.loops_in_order)
+    share_arguments(program, points, allocations, donated, target.loops_in_order)
     _reuse_operands(program, allocations, target.loops_in_order)
-    _drop_needless_copies(program, allocations)
-    program.arena_size = place(allocations.values(), target.alignment, target.shared_result_bytes)
+    return allocations
 
 
 def _allocations(alive: Mapping[Array, int]) -> dict[Array, Allocation]:

@@ -14,6 +14,7 @@ from trivium.compiler.lowering.launches import Argument, Temporary
 from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
 from trivium.compiler.memory import available_memory, require_memory
+from trivium.compiler.memory_scheduler import schedule_for_memory
 from trivium.compiler.ordering import batched, spans
 from trivium.compiler.program import Array, Copy, Input, Launch, Output, Program, Step
 from trivium.compiler.target import Target
@@ -38,10 +39,13 @@ def lower(module: Module, target: Target) -> Program:
         result = lowering.make(value, Output(index), f"result{index}")
         program.outputs.append(result)
         program.steps.append(Copy(lowering.array(value), result))
-    batches = batched(program.steps) if target.batches else [program.steps]
-    program.steps = [step for batch in batches for step in batch]
     donated = wishes(main) if target.donation else {}
-    assign_buffers(program, target, spans(batches) if target.batches else (), donated)
+    batches: list[list[Step]] = batched(program.steps) if target.batches else []
+    if target.batches:
+        program.steps = [step for batch in batches for step in batch]
+    else:
+        schedule_for_memory(program, target, donated)
+    assign_buffers(program, target, spans(batches), donated)
     require_memory(program, program.arena_size, target)
     return program
 

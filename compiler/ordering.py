@@ -31,7 +31,7 @@ class _Segment:
 
     def __init__(self, launches: Sequence[Launch]):
         self._launches = launches
-        self._after = _dependents(launches)
+        self._after = dependents(launches)
         self._waits = dict.fromkeys(launches, 0)
         self._kinds = {launch: _kind(launch) for launch in launches}
         for following in self._after.values():
@@ -69,7 +69,7 @@ def _kind(launch: Launch) -> Hashable:
     return kernel.contraction is not None or kernel.attention is not None
 
 
-def _dependents(launches: Sequence[Launch]) -> dict[Launch, list[Launch]]:
+def dependents(launches: Sequence[Launch]) -> dict[Launch, list[Launch]]:
     """Returns the launches that must run after each launch, because both touch a value that one of them writes."""
     after: dict[Launch, dict[Launch, None]] = {launch: {} for launch in launches}
     uses: dict[Array, _Uses] = defaultdict(_Uses)
