@@ -1,7 +1,7 @@
 """The memory that programs need beyond their arguments, results and constants, compared with XLA's for the same
 StableHLO:
 
-python -m benchmarks.peak_memory [--json out/memory.json] [name ...]
+python -m benchmarks.peak_memory [--keep] [--json out/memory.json] [name ...]
 
 Planned bytes are those of `memory_analysis()`: the temporaries of a run, with the workspaces of its kernels. Resident
 bytes are measured: by how much the process grows at most during a run, less the results. Both contenders have a process
@@ -10,7 +10,6 @@ of their own for each program. XLA's plan has neither the workspaces of its kern
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -19,9 +18,9 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.memory_programs import PROGRAMS
+from benchmarks.memory_report import keep, table
 
 CONTENDERS = "trivium", "xla"
 MARK = "measured: "
@@ -96,25 +95,12 @@ def measured(name: str, contender: str) -> dict[str, int]:
     return json.loads(line[len(MARK) :])
 
 
-def megabytes(nbytes: int) -> str:
-    return f"{max(0, nbytes) / 1e6:.2f}"
-
-
-def table(rows: dict[str, dict[str, dict[str, int]]]) -> Table:
-    made = Table("program", "planned, MB", "XLA's", "ratio", "resident, MB", "XLA's")
-    for name, row in rows.items():
-        mine, other = row["trivium"], row["xla"]
-        ratio = mine["planned"] / other["planned"] if other["planned"] else math.inf if mine["planned"] else 1.0
-        planned, grown = ([megabytes(figures[kind]) for figures in (mine, other)] for kind in ("planned", "resident"))
-        made.add_row(name, *planned, f"{ratio:.2f}", *grown)
-    return made
-
-
 @click.command()
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Also write all figures to this file.")
+@click.option("--keep", "kept", is_flag=True, help="Keep the figures, for the page `docs/memory.md`.")
 @click.option("--inside", "contender", hidden=True, help="Measure in this process, and print the figures.")
 @click.argument("names", nargs=-1)
-def main(path: Path | None, contender: str | None, names: tuple[str, ...]) -> None:
+def main(path: Path | None, kept: bool, contender: str | None, names: tuple[str, ...]) -> None:
     """Measures the programs whose name contains one of NAMES, or all."""
     if contender is not None:
         inside(names[0], contender)
@@ -125,6 +111,8 @@ def main(path: Path | None, contender: str | None, names: tuple[str, ...]) -> No
             rows[name] = {contender: measured(name, contender) for contender in CONTENDERS}
             print(name, rows[name], file=sys.stderr)
     Console(width=130).print(table(rows))
+    if kept:
+        keep(rows)
     if path is not None:
         path.write_text(json.dumps(rows, indent=1) + "\n")
 

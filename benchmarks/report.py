@@ -129,10 +129,11 @@ def _on_one_processor(where: dict[str, str], rows: Sequence[Measured]) -> list[s
     contenders = ", ".join(f"{name} {text}" for name, text in where.items() if name != "processor")
     lines = ["", f"## {where['processor']}", "", f"{contenders}. Over the best peers: {summary(rows)}."]
     for family in dict.fromkeys(row.family for row in rows):
-        lines += ["", f"### {family.capitalize()}", "", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
-        lines += [_line(cells(row)) for row in rows if row.family == family]
+        lines += ["", f"### {family.capitalize()}", "", line(COLUMNS), line(["---"] * len(COLUMNS))]
+        lines += [line(cells(row)) for row in rows if row.family == family]
     return lines
 
 
-def _line(cells: Iterable[str]) -> str:
+def line(cells: Iterable[str]) -> str:
+    """Returns cells as a row of a table in Markdown."""
     return f"| {' | '.join(cells)} |"

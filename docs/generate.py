@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.memory_report import memory_page
 from benchmarks.report import performance_page
 from docs.coverage import coverage_page
 from docs.ops import ops_page
@@ -20,6 +21,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/ops.md": ops_page,
     "coverage.md": coverage_page,
     "performance.md": performance_page,
+    "memory.md": memory_page,
     "how_it_works.md": walk_page,
 }
 """The generated pages, by their path in this folder."""
