@@ -3,9 +3,11 @@ threads."""
 
 from __future__ import annotations
 
+import functools
+
 import llvmlite.ir as ll
 
-from trivium.backends.cpu import prefetching, shared_sort, threads
+from trivium.backends.cpu import prefetching, row_requests, shared_sort, threads
 from trivium.backends.cpu.schedule import sort_cost
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.llvm.code import POINTER, Code
@@ -46,6 +48,10 @@ def emit_kernel(
 class CpuEmitter(Emitter):
     """Emits blocks for one of several threads."""
 
+    @functools.cached_property
+    def requests(self) -> dict[Loop, list[row_requests.Request]]:
+        return {}
+
     def loop(self, loop: Loop) -> None:
         """Emits a loop, or, if the schedule splits it over threads, the call of the runtime that does."""
         if self.schedule.loops[loop].mapping(Unit.THREADS):
@@ -54,8 +60,17 @@ class CpuEmitter(Emitter):
             super().loop(loop)
 
     def before(self, loop: Loop, schedule: LoopSchedule) -> None:
-        """Requests memory that a later iteration needs."""
+        """Requests memory that a later iteration needs, or decides which of the loops inside does so."""
         prefetching.emit(self, loop, schedule)
+        self.requests |= row_requests.find(self, loop, schedule)
+
+    def beside(self, loop: Loop) -> None:
+        """Requests memory that later loops need."""
+        row_requests.emit(self, self.requests.get(loop, []))
+
+    def is_awaited(self, loop: Loop) -> bool:
+        """Whether memory takes in time what a loop writes."""
+        return row_requests.are_written_in_time(self, loop, self.requests)
 
     def sort_keys(self, bits: int, keys: ll.Value, spare: ll.Value, count: int) -> None:
         """Emits a sort, which threads share if there is enough to do."""

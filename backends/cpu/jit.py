@@ -41,7 +41,7 @@ def parsed(text: str) -> llvm.ModuleRef:
 def _key(text: str, target: CpuTarget) -> bytes:
     """Returns everything that determines the machine code."""
     versions = llvmlite.__version__, native.VERSION, _linker()
-    facts = *versions, CODE_GENERATION, target.triple, target.cpu, target.features, text
+    facts = *versions, CODE_GENERATION, target.triple, target.cpu, target.tuned_features, text
     return "\0".join(map(str, facts)).encode()
 
 

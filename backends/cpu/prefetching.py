@@ -71,16 +71,17 @@ def emit(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
         for instruction in search.chain:
             emitter.instruction(instruction)
         for row in rows:
-            _request(emitter, row)
+            request(emitter, row.buffer, emitter.number(row.place), row.nbytes)
 
 
-def _request(emitter: Emitter, row: Row) -> None:
-    builder, place = emitter.builder, emitter.number(row.place)
-    first = builder.gep(emitter.buffers[row.buffer], [place], source_etype=memory_type(row.buffer.dtype))
-    for offset in range(0, row.nbytes, CACHE_LINE):
+def request(emitter: Emitter, buffer: Buffer, place: ll.Value, nbytes: int) -> None:
+    """Requests the bytes from an element on."""
+    builder = emitter.builder
+    first = builder.gep(emitter.buffers[buffer], [place], source_etype=memory_type(buffer.dtype))
+    for offset in range(0, nbytes, CACHE_LINE):
         line = builder.gep(first, [I64(offset)], source_etype=I8)
         # Whether to write, into which caches (all), and that it is data.
-        operands = I32(int(row.buffer.mode != "in")), I32(3), I32(1)
+        operands = I32(int(buffer.mode != "in")), I32(3), I32(1)
         emitter.code.call("llvm.prefetch.p0", ll.VoidType(), line, *operands)
 
 

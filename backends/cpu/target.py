@@ -17,6 +17,10 @@ from trivium.ir.errors import Error
 # Measurements show that on code that is already vectorized, level 1 is as fast as level 3.
 CODE_GENERATION = {"opt": 1, "reloc": "pic", "codemodel": "default"}
 
+FALSE_DEPENDENCIES = "+false-deps-range,+false-deps-perm"
+"""Some processors let these instructions wait for the register that they overwrite, unless it was cleared before. LLVM
+knows it of processors by their names, which hypervisors hide; on the others, clearing a register costs nothing."""
+
 CACHE_LINE = 64
 
 LIMITS = FusionLimits(
@@ -65,20 +69,24 @@ class Level:
     fma: bool
     half: bool
     ldexp: bool = False
+    orders_zeros: bool = False
     looks_up: bool = False
     sorts_keys: bool = False
+    wide_products: bool = False
 
 
 LINUX_X86, LINUX_ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
 SSE = "+cx16,+sahf,+popcnt,+sse3,+ssse3,+sse4.1,+sse4.2"
 AVX2 = f"{SSE},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+xsave"
 AVX512 = f"{AVX2},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
-AVX2_FACTS = {"fma": True, "half": True, "sorts_keys": True}
+AVX2_FACTS = {"fma": True, "half": True, "sorts_keys": True, "wide_products": True}
 
 LEVELS = {
     "x86-64-v2": Level(LINUX_X86, "x86-64-v2", SSE, 16, 16, fma=False, half=False),
     "x86-64-v3": Level(LINUX_X86, "x86-64-v3", AVX2, 32, 16, **AVX2_FACTS),
-    "x86-64-v4": Level(LINUX_X86, "x86-64-v4", AVX512, 64, 32, ldexp=True, looks_up=True, **AVX2_FACTS),
+    "x86-64-v4": Level(
+        LINUX_X86, "x86-64-v4", AVX512, 64, 32, ldexp=True, orders_zeros=True, looks_up=True, **AVX2_FACTS
+    ),
     "aarch64": Level(LINUX_ARM, "generic", "+fp-armv8,+neon", 16, 32, fma=True, half=True),
 }
 """The x86-64 psABI's levels (SSE 4.2, AVX2, AVX-512), and Armv8-A with Neon, which every 64-bit Arm processor has."""
@@ -117,10 +125,15 @@ class CpuTarget(LlvmTarget):
         """Returns the knobs that were the fastest for a kernel, or those of the estimates."""
         return dict(self.tuned).get(digest, ESTIMATED)
 
+    @property
+    def tuned_features(self) -> str:
+        """Returns the features, and which properties of processors code generation takes into account."""
+        return f"{self.features},{FALSE_DEPENDENCIES}" if self.orders_zeros else self.features
+
     def machine(self) -> llvm.TargetMachine:
         """Returns LLVM's code generator."""
         target = llvm.Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.cpu, features=self.features, **CODE_GENERATION)
+        return target.create_target_machine(cpu=self.cpu, features=self.tuned_features, **CODE_GENERATION)
 
 
 def machine_of(target: CpuTarget) -> Machine:
@@ -149,8 +162,10 @@ def host() -> CpuTarget:
         fma=bool(features.get("fma")) if x86 else True,
         half=bool(features.get("f16c")) if x86 else True,
         ldexp=x86 and bool(features.get("avx512dq")),
+        orders_zeros=x86 and bool(features.get("avx512dq") and features.get("avx512vl")),
         looks_up=x86 and vector_bytes == 64,
         sorts_keys=x86 and vector_bytes > 16,
+        wide_products=x86 and vector_bytes > 16,
         matrix_instructions=(
             *(one for name, one in AMX.items() if features.get(name)),
             *((VNNI,) if features.get("avx512vnni") and features.get("avx512bw") else ()),
@@ -179,5 +194,6 @@ def emulated(name: str) -> CpuTarget:
     that is planned for another processor thus runs here."""
     here, described = host(), level(name)
     facts = {"fma": here.fma, "half": here.half, "ldexp": here.ldexp}
-    facts |= {name: getattr(here, name) and getattr(described, name) for name in ("looks_up", "sorts_keys")}
+    shared = ("orders_zeros", "looks_up", "sorts_keys", "wide_products")
+    facts |= {name: getattr(here, name) and getattr(described, name) for name in shared}
     return replace(described, triple=here.triple, cpu=here.cpu, features=here.features, **facts)

@@ -116,6 +116,15 @@ class Code:
         """Returns the lanes of a (and, numbered after them, of b) in a new order."""
         return self.builder.shuffle_vector(a, undefined(a.type) if b is None else b, _order(order))
 
+    def halves(self, vector: ll.Value) -> tuple[ll.Value, ll.Value]:
+        """Returns the lower and the upper half of the lanes; scalars, of two lanes."""
+        half = vector.type.count // 2
+        if half == 1:
+            first, second = (self.builder.extract_element(vector, I32(lane)) for lane in (0, 1))
+            return first, second
+        first, second = (self.shuffle(vector, tuple(range(begin, begin + half))) for begin in (0, half))
+        return first, second
+
     def _pair(self, a: ll.Value | Number, b: ll.Value | Number) -> tuple[ll.Value, ll.Value]:
         """Returns two operands as values, of which one may be a number."""
         value = a if isinstance(a, ll.Value) else b

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm import kernel_loops, memory
+from trivium.backends.llvm import division, kernel_loops, memory
 from trivium.backends.llvm.apply import apply
 from trivium.backends.llvm.code import I1, I64, Code, is_true
 from trivium.backends.llvm.key_sort import key_sort
@@ -64,6 +64,8 @@ class Emitter:
         self.workspace = workspace
         self.lined = isinstance(code.builder.module, LinedModule)
         self.values: dict[Register | Atom, ll.Value] = {}
+        self.reciprocals: dict[Register, ll.Value] = {}
+        """1 / x of values x, in f64."""
         self.vector: Register | None = None
         self.lanes = 1
         self.mask: ll.Value | None = None
@@ -93,11 +95,12 @@ class Emitter:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Forgets, at the end, the values that are defined inside."""
-        outer, self.values = self.values, dict(self.values)
+        outer = self.values, self.reciprocals
+        self.values, self.reciprocals = dict(self.values), dict(self.reciprocals)
         try:
             yield
         finally:
-            self.values = outer
+            self.values, self.reciprocals = outer
 
     @contextmanager
     def in_lanes(self, index: Register | None, lanes: int, mask: ll.Value | None) -> Iterator[None]:
@@ -177,8 +180,7 @@ class Emitter:
             case Constant(number, result):
                 self.values[result] = constant(result.dtype, number)
             case Apply(_, arguments, _, result):
-                operands = self.same_shape([self.value(argument) for argument in arguments])
-                self.values[result] = self._apply(instruction, operands)
+                self.values[result] = self._apply(instruction, [self.value(argument) for argument in arguments])
             case Load(buffer, indices, result):
                 address = self.address(buffer, indices)
                 self.values[result] = memory.load(self.code, address, self.lanes, self.mask)
@@ -225,9 +227,21 @@ class Emitter:
         """Emits what precedes a parallel loop's body, for each iteration of the dimensions that are not in lanes:
         nothing, on most devices."""
 
+    def beside(self, loop: Loop) -> None:
+        """Emits what accompanies each vector of a loop in lanes: nothing, on most devices."""
+
+    def is_awaited(self, loop: Loop) -> bool:
+        """Whether a loop waits for what it computes rather than for memory."""
+        return True
+
     def _apply(self, instruction: Apply, operands: list[ll.Value]) -> ll.Value:
-        """Emits an operation, without the guards of a division if the divisor is a literal, and without operands of a
-        conjunction that are known to be true."""
+        """Emits an operation, without the guards of a division if the divisor is a literal, with its reciprocal if that
+        is known, and without operands of a conjunction that are known to be true."""
+        if division.is_division(instruction) and self.lanes >= division.FEWEST_LANES:
+            reciprocal, (dividend, divisor) = self.reciprocals.get(instruction.arguments[1]), operands
+            if reciprocal is not None and isinstance(dividend.type, ll.VectorType):
+                return division.by_halves(self.code, dividend, divisor, reciprocal)
+        operands = self.same_shape(operands)
         if instruction.op == "and" and instruction.result.dtype == "i1":
             operands = [operand for operand in operands if not is_true(operand)] or operands[:1]
             if len(operands) == 1:

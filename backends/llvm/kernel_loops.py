@@ -12,9 +12,9 @@ import llvmlite.ir as ll
 import ml_dtypes
 import numpy as np
 
-from trivium.backends.llvm import memory
+from trivium.backends.llvm import division, memory
 from trivium.backends.llvm.apply import combine
-from trivium.backends.llvm.code import I1, I32, I64, Code, literal
+from trivium.backends.llvm.code import I1, I64, Code, literal
 from trivium.backends.llvm.extremes import Extremes
 from trivium.backends.llvm.interior import Interior, interior
 from trivium.backends.llvm.loops import counted
@@ -151,6 +151,8 @@ def run_body(
     with emitter.scope():
         if isinstance(extent, int):
             _hoist(emitter, loop, index)
+            if extent >= division.LONG * schedule.lanes and emitter.is_awaited(loop):
+                _hoist_reciprocals(emitter, loop)
             inside = _interior(emitter, loop, index, extent) if (begin, end) == (0, extent) else None
             if inside is not None:
                 _apart(emitter, loop, index, schedule.lanes, extent, inside)
@@ -206,6 +208,7 @@ def _lanes(emitter: Emitter, loop: Loop, index: Register, lanes: int, begin: Num
     def chunk(position: ll.Value, lanes: int, mask: ll.Value | None = None) -> None:
         with emitter.scope(), emitter.in_lanes(index, lanes, mask):
             emitter.values[index] = position
+            emitter.beside(loop)
             emitter.block(loop.body)
 
     def full(position: ll.Value, _: Values) -> Values:
@@ -244,14 +247,23 @@ def _hoist(emitter: Emitter, loop: Loop, index: Register) -> None:
         movable = isinstance(instruction, Constant | Apply) or (
             isinstance(instruction, Load) and instruction.buffer.mode == "in"
         )
-        for division in divisions(instruction):
-            if index not in analysis.depends(division) and _available(emitter, *symbols(division.dividend)):
-                emitter.division(division)
+        for atom in divisions(instruction):
+            if index not in analysis.depends(atom) and _available(emitter, *symbols(atom.dividend)):
+                emitter.division(atom)
         if not movable or analysis.is_index(instruction):
             continue
         known = _available(emitter, *instruction.operands)
         if known and all(index not in analysis.depends(operand) for operand in instruction.operands):
             emitter.instruction(instruction)
+
+
+def _hoist_reciprocals(emitter: Emitter, loop: Loop) -> None:
+    """Computes, before a long vector loop, the reciprocals of what it divides by. LLVM multiplies by those of literals
+    if that is exact."""
+    for instruction in filter(division.is_division, loop.body.instructions):
+        divisor = emitter.values.get(instruction.arguments[1])
+        if emitter.code.target.wide_products and divisor is not None and not isinstance(divisor, ll.Constant):
+            emitter.reciprocals[instruction.arguments[1]] = division.reciprocal(emitter.code, divisor)
 
 
 def _available(emitter: Emitter, *values: Register) -> bool:
@@ -265,7 +277,7 @@ def _in_order(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
     inits = [emitter.code.splat(emitter.value(init), emitter.lanes) for init in loop.inits]
     parameters = loop.body.parameters[len(loop.extents) :]
     dimensions = _dimensions(loop, schedule)
-    extremes = _extremes(loop) if _trips(dimensions) >= FEW else None
+    extremes = _extremes(loop, together=False) if _trips(dimensions) >= FEW else None
 
     def body(carried: Values) -> Values:
         with emitter.scope():
@@ -324,14 +336,18 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
     lanes, index = schedule.lanes, loop.indices[schedule.vector]
     extent = schedule.extents[schedule.vector]
     first = [emitter.code.splat(start, lanes) for start in starts(emitter, loop)]
-    extremes = _extremes(loop)
+    extremes = _extremes(loop, together=True)
 
     def chunk(position: ll.Value, carried: Values, mask: ll.Value | None = None) -> Values:
         with emitter.scope(), emitter.in_lanes(index, lanes, mask):
             emitter.values[index] = position
+            emitter.beside(loop)
             terms = [emitter.code.splat(value, lanes) for value in emitter.block(loop.body)]
-            folded = extremes.fold(emitter.code, carried, terms) if extremes else fold(emitter, loop, carried, terms)
-            folded = [emitter.code.splat(value, lanes) for value in folded]
+            if extremes:
+                if mask is not None:
+                    terms = [emitter.builder.select(mask, *pair) for pair in zip(terms, first, strict=True)]
+                return extremes.fold(emitter.code, carried, terms)
+            folded = [emitter.code.splat(value, lanes) for value in fold(emitter, loop, carried, terms)]
         if mask is None:
             return folded
         return [emitter.builder.select(mask, new, old) for new, old in zip(folded, carried, strict=True)]
@@ -343,15 +359,15 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
         carried = count(emitter, 0, extent - rest, lanes, carried, chunk)
         return chunk(I64(extent - rest), carried, memory.leading_mask(lanes, rest)) if rest else carried
 
+    begin = extremes.begin(emitter.code, first) if extremes else first
+    totals = nest(emitter, _dimensions(loop, schedule), begin, inner)
     if extremes:
-        first = extremes.begin(emitter.code, first)
-    totals = nest(emitter, _dimensions(loop, schedule), first, inner)
-    while lanes > 1:
+        totals = extremes.end(emitter.code, extremes.across(emitter.code, totals))
+    while totals and isinstance(totals[0].type, ll.VectorType):
+        low, high = zip(*map(emitter.code.halves, totals), strict=True)
         lanes //= 2
-        low, high = ([_half(emitter.code, v, lanes, side) for v in totals] for side in (0, 1))
         with emitter.in_lanes(index, lanes, None):
-            totals = extremes.join(emitter.code, low, high) if extremes else fold(emitter, loop, low, high)
-    totals = extremes.end(emitter.code, totals) if extremes else totals
+            totals = fold(emitter, loop, list(low), list(high))
     inits = [emitter.value(init) for init in loop.inits]
     results = fold(emitter, loop, inits, totals)
     emitter.values.update(zip(loop.carried, results, strict=True))
@@ -378,13 +394,13 @@ def starts(emitter: Emitter, loop: Loop) -> Values:
     return [emitter.value(init) if identity is None else identity for identity, init in pairs]
 
 
-def _extremes(loop: Loop) -> Extremes | None:
-    """Returns how to fold floats of which the loop only keeps the largest or smallest."""
+def _extremes(loop: Loop, together: bool) -> Extremes | None:
+    """Returns how to fold floats of which the loop only keeps the largest or smallest; `together`: of all lanes."""
     names = _operations(loop) if loop.kind == "reduction" else None
     if names is None or not {"maximum", "minimum"}.issuperset(names):
         return None
     dtypes = tuple(init.dtype for init in loop.inits)
-    return Extremes(tuple(names), dtypes) if FLOATS.issuperset(dtypes) else None
+    return Extremes(tuple(names), dtypes, together) if FLOATS.issuperset(dtypes) else None
 
 
 def _operations(loop: Loop) -> list[str] | None:
@@ -425,13 +441,6 @@ def _range(dtype: str) -> tuple[float, float]:
     if np.isinf(np.array(np.inf).astype(type_)):
         return -math.inf, math.inf
     return float(ml_dtypes.finfo(type_).min), float(ml_dtypes.finfo(type_).max)
-
-
-def _half(code: Code, vector: ll.Value, lanes: int, side: int) -> ll.Value:
-    """Returns the lower or upper half of the lanes; a scalar if only one is left."""
-    if lanes == 1:
-        return code.builder.extract_element(vector, I32(side))
-    return code.shuffle(vector, tuple(range(side * lanes, (side + 1) * lanes)))
 
 
 def divide_index(code: Code, op: str, value: ll.Value, divisor: int) -> ll.Value:

@@ -41,3 +41,11 @@ class LlvmTarget(Target):
 
     ldexp: bool = False
     """Whether scaling by a power of two is an instruction on whole vectors."""
+
+    orders_zeros: bool = False
+    """Whether one instruction on whole vectors finds the larger or smaller float of two, and takes -0 to be less than
+    0."""
+
+    wide_products: bool = False
+    """Whether lanes of f64 are multiplied, and converted from and to f32, beside the unit that divides f32 and in less
+    time."""

@@ -11,6 +11,10 @@ from trivium.backends.llvm.code import F32, I8, I16, I32, Code, element, undefin
 BYTES = 64
 CURRENT_ROUNDING = 4
 
+EXTREMES = {"minimum": 0b0100, "maximum": 0b0101}
+NEARER_ZERO = 0b0010
+"""What VRANGE selects, and the sign: that of the selected number, or that of the first operand."""
+
 Instruction = Callable[..., ll.Value]
 
 
@@ -46,3 +50,30 @@ def scaled(code: Code, a: ll.Value, exponent: ll.Value) -> ll.Value:
         return code.call(name, vector, a, exponent, undefined(vector), mask, I32(CURRENT_ROUNDING))
 
     return applied(code, size, instruction, a, exponent)
+
+
+def extreme(code: Code, operation: str, a: ll.Value, b: ll.Value) -> ll.Value:
+    """Returns the `maximum` or `minimum`, where -0 is less than 0; of a number and a NaN, the number. Only on targets
+    with `orders_zeros`."""
+    return _selected(code, EXTREMES[operation], a, b)
+
+
+def limited(code: Code, a: ll.Value, magnitude: float) -> ll.Value:
+    """Returns `a` or, if its magnitude is larger or it is a NaN, a number of this magnitude; only on targets with
+    `orders_zeros`."""
+    return _selected(code, NEARER_ZERO, a, code.like(a, magnitude))
+
+
+def _selected(code: Code, selection: int, a: ll.Value, b: ll.Value) -> ll.Value:
+    bits = 32 if element(a.type) == F32 else 64
+    lanes = a.type.count if isinstance(a.type, ll.VectorType) else 1
+    width = min(512, max(128, lanes * bits))
+    vector = ll.VectorType(element(a.type), width // bits)
+    mask = (I16 if width // bits > 8 else I8)(-1)
+    name = f"llvm.x86.avx512.mask.range.{'ps' if bits == 32 else 'pd'}.{width}"
+    mode = (I32(CURRENT_ROUNDING),) if width == 512 else ()
+
+    def instruction(a: ll.Value, b: ll.Value) -> ll.Value:
+        return code.call(name, vector, a, b, I32(selection), undefined(vector), mask, *mode)
+
+    return applied(code, vector.count, instruction, a, b)

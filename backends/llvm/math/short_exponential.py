@@ -8,10 +8,10 @@ import llvmlite.ir as ll
 from trivium.backends.llvm import lookup
 from trivium.backends.llvm.code import I32, Code
 from trivium.backends.llvm.math.exponential import LOG2_E, Exponential
-from trivium.backends.llvm.whole_vectors import scaled
+from trivium.backends.llvm.whole_vectors import limited, scaled
 
-LEAST = -200.0
-"""Here and below, the result is 0 and not even close to the smallest number, which would be slow to round."""
+LARGEST = 0.03
+"""More than |r|, unless x is so large, or no number, that n alone decides: then r is any small number."""
 SHIFT = 1.5 * 2.0**23 / lookup.SIZE
 """Adding this number rounds to a multiple of 1/16, whose last four bits are then the lowest ones."""
 ROOTS = tuple(2.0 ** (index / lookup.SIZE) for index in range(lookup.SIZE))
@@ -21,14 +21,12 @@ COEFFICIENTS = 0.16667055653893081, 0.5000161868396479
 
 def exp(code: Code, x: ll.Value, formula: Exponential) -> ll.Value:
     """2^n exp(r), where n is x / ln 2 rounded to 16ths: scaling is by the whole part, and the rest selects a root."""
-    if not (lookup.is_possible(code) and code.target.ldexp):
+    if not (lookup.is_possible(code) and code.target.ldexp and code.target.orders_zeros):
         return formula(code, x)
-    x = code.select(code.compare("<", x, LEAST), LEAST, x)  # comparisons keep NaN
-    x = code.select(code.compare(">", x, formula.overflow), formula.overflow, x)
     high_part, low_part = formula.ln2
     rounded = code.fma(x, LOG2_E, SHIFT)
     n = code.sub(rounded, SHIFT)
-    r = code.fma(n, -low_part, code.fma(n, -high_part, x))
+    r = limited(code, code.fma(n, -low_part, code.fma(n, -high_part, x)), LARGEST)
     (root,) = lookup.rows(code, (ROOTS,), code.bits(rounded, I32))
     less_one = code.fma(code.mul(r, r), code.polynomial(r, COEFFICIENTS), r)
     return scaled(code, code.fma(root, less_one, root), n)

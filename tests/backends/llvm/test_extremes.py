@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tests.backends.harness import run
+from tests.backends.harness import program_of, run
+from trivium.backends.cpu.assembly import assemble_program
+from trivium.backends.cpu.executable import CpuExecutable
+from trivium.backends.cpu.target import host
 from trivium.compiler.kernel import Kernel, KernelBuilder
 
 TYPES = {"f32": np.float32, "f64": np.float64}
@@ -46,3 +51,25 @@ def test_extremes(operation: str, dtype: str, extent: int) -> None:
             np.testing.assert_equal(
                 (got, np.isnan(got) or np.signbit(got)), (wanted, np.isnan(wanted) or np.signbit(wanted))
             )
+
+
+@pytest.mark.parametrize("operation", ["maximum", "minimum"])
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+def test_a_result_in_each_lane(operation: str, vector_bytes: int) -> None:
+    """Lanes that may take several registers each have a NaN of their own."""
+    random, shape = np.random.default_rng(0), (9, 64)
+    b = KernelBuilder("columns")
+    x, y = b.input("x", "f32", shape), b.output("y", "f32", shape[1:])
+    with b.parallel(shape[1]) as (column,):
+        start = b.constant(-np.inf if operation == "maximum" else np.inf, "f32")
+        with b.reduction(shape[0], inits=[start], combiner=operation) as loop:
+            loop.yield_(b.load(x, loop.indices[0], column))
+        b.store(y, loop.results[0], column)
+    numbers = random.choice([0.0, -0.0, 1.0, -1.0, np.nan], shape, p=[0.2, 0.3, 0.2, 0.2, 0.1]).astype(np.float32)
+    target = replace(host(), vector_bytes=vector_bytes)
+    got = np.empty(shape[1], np.float32)
+    CpuExecutable(assemble_program(program_of(b.build()), target)).execute_at([numbers.ctypes.data, got.ctypes.data])
+    wanted = np.array([expected(operation, row) for row in numbers.T])
+    np.testing.assert_array_equal(got, wanted)
+    number = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(wanted[number]))

@@ -113,7 +113,7 @@ def in_lanes(function: Callable[[Code, ll.Value], ll.Value], x: np.ndarray, lane
     vector = ll.VectorType(F32, lanes)
 
     def emit(code: Code, pointer: ll.Value) -> None:
-        code.target = replace(code.target, looks_up=looks_up, ldexp=looks_up)
+        code.target = replace(code.target, looks_up=looks_up, ldexp=looks_up, orders_zeros=looks_up)
         with counted(code, 0, x.size, lanes) as loop:
             place = code.builder.gep(pointer, [i64(loop.index)], source_etype=F32)
             if lanes == 1:
