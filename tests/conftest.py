@@ -15,6 +15,9 @@ FRAMEWORKS = ("torch", "tensorflow", "jax", "onnx")
 
 
 def pytest_configure() -> None:
+    # XLA's results are compared, not its speed: without optimization it compiles in half the time. It reads this when a
+    # framework is imported, in the processes that tests start as well.
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
     missing = [framework for framework in FRAMEWORKS if find_spec(framework) is None]
     if missing and os.environ.get("CI", "").lower() in ("1", "true"):
         raise pytest.UsageError(f"CI runs with every framework, missing here: {', '.join(missing)}")
