@@ -3,7 +3,6 @@ SPIR-V."""
 
 from __future__ import annotations
 
-import gc
 import itertools
 from collections.abc import Callable, Iterator
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.backends.gpu import simulated_hip, simulator
 from tests.backends.gpu.simulator import LeaveOut, needs_simulator
+from tests.garbage import collected
 from trivium import backends
 from trivium.backends.gpu import opencl, tiles
 from trivium.backends.gpu.amdgcn import Amdgcn
@@ -36,9 +36,8 @@ def device() -> GpuClient:
 def simulated_device() -> Iterator[Cuda]:
     """A simulated NVIDIA GPU, which must have nothing allocated at the end."""
     simulator.fake().fake_reset(0, 0)
-    with simulator.opened() as opened:
+    with simulator.opened() as opened, collected():
         yield opened
-        gc.collect()
     assert simulator.fake().fake_live() == 0
 
 
@@ -47,9 +46,8 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[GpuClient]]:
     """Two simulated GPUs of NVIDIA's, of which nothing is left at the end."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     simulator.fake().fake_reset(0, 0)
-    with simulator.opened(0) as first, simulator.opened(1) as second:
+    with simulator.opened(0) as first, simulator.opened(1) as second, collected():
         yield [GpuClient(first, 0), GpuClient(second, 1)]
-        gc.collect()
     assert simulator.fake().fake_live() == 0
 
 
@@ -57,9 +55,8 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[GpuClient]]:
 def simulated_waves() -> Iterator[Hip]:
     """A simulated AMD GPU, whose waves have 64 threads, and which must have nothing allocated at the end."""
     simulated_hip.fake().fake_reset(0, 0)
-    with simulated_hip.opened() as opened:
+    with simulated_hip.opened() as opened, collected():
         yield opened
-        gc.collect()
     assert simulated_hip.fake().fake_live() == 0
 
 

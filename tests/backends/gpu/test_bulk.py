@@ -6,7 +6,6 @@ that can, launches that products share; and no count, barrier or wait may be mis
 from __future__ import annotations
 
 import ctypes
-import gc
 import itertools
 import re
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from tests.backends.gpu import products, simulator, tasks
 from tests.backends.gpu.products import integers, of_integers, schedules, to_tf32
 from tests.backends.gpu.test_contraction import product
 from tests.backends.gpu.test_warpgroup import assembled, needs_ptxas, neighbours, one_after_the_other
+from tests.garbage import collected
 from tests.random_programs.programs import program_of_neighbours, program_of_products
 from trivium.backends.gpu import assembly, nvptx, tiles
 from trivium.backends.gpu.client import GpuClient
@@ -48,9 +48,8 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuClient]:
     """A simulated GPU of compute capability 9.0, which must have nothing allocated at the end."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     reset()
-    with simulator.opened() as opened:
+    with simulator.opened() as opened, collected():
         yield GpuClient(opened, 0)
-        gc.collect()
     assert simulator.fake().fake_live() == 0
     simulator.fake().fake_reset(0, 0)
 

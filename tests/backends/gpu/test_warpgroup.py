@@ -5,7 +5,6 @@ layouts, types, convolutions, shared launches; and no barrier, wait or fence may
 
 from __future__ import annotations
 
-import gc
 import re
 import shutil
 import subprocess
@@ -30,6 +29,7 @@ from tests.backends.gpu.products import (
     schedules,
 )
 from tests.backends.gpu.test_contraction import product
+from tests.garbage import collected
 from tests.random_programs.programs import program_of_neighbours
 from trivium.backends.gpu import assembly, nvptx, tiles
 from trivium.backends.gpu.client import GpuClient
@@ -57,10 +57,9 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuClient]:
     fake = simulator.fake()
     fake.fake_reset(0, 0)
     fake.fake_capability(9, 0)
-    with simulator.opened() as opened:
+    with simulator.opened() as opened, collected():
         opened.target = replace(opened.target, bulk_copies=False)
         yield GpuClient(opened, 0)
-        gc.collect()
     assert fake.fake_live() == 0
     fake.fake_reset(0, 0)
 
