@@ -23,7 +23,7 @@ from trivium.backends.plugin.division import Division, divide, fill_pieces, held
 from trivium.backends.plugin.foreign import Find, register_foreign_functions, register_targets
 from trivium.backends.plugin.layouts import LAYOUTS, Layouts, take_layouts, types_of
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
-from trivium.backends.plugin.together import DividedProgram
+from trivium.backends.plugin.together import DividedProgram, loaded_by_all
 from trivium.backends.table.abi import TYPES
 from trivium.compiler.artifact import PythonFunction, Slot
 from trivium.compiler.driver import CompileOptions
@@ -131,17 +131,12 @@ def _shared(kept: Kept, gpus: Sequence[GpuClient], handle: int) -> Kept:
     executable, division = kept.executable, kept.division
     if division is None or not isinstance(executable, GpuLoadedExecutable):
         return kept
-    if len(gpus) != division.replicas * division.partitions:
+    if len(gpus) != division.count:
         devices = f"{division.replicas} replicas of {division.partitions} partitions"
         raise CompileError(f"{executable.name} is for {devices}, and was given {len(gpus)} GPUs")
     if executable.artifact.texts.get(TRANSFERS):
         raise CompileError(f"{executable.name} exchanges values with its host on channels, which several GPUs cannot")
-    loaded = [executable]
-    for client in gpus[1:]:
-        other = client.load(executable.artifact, executable.stages if executable.has_stages else None)
-        assert isinstance(other, GpuLoadedExecutable), "all are GPUs"
-        loaded.append(other)
-    together = programs[handle] = DividedProgram(loaded, division)
+    together = programs[handle] = DividedProgram(loaded_by_all(executable, gpus[1:]), division)
     return replace(kept, divided=together)
 
 

@@ -36,6 +36,11 @@ class Division:
     has_device: bool
     description: str
 
+    @property
+    def count(self) -> int:
+        """The number of devices."""
+        return self.replicas * self.partitions
+
     def texts(self) -> dict[str, str]:
         """Returns this in the form of an artifact's texts. The native runtime reads it, too (`artifact_program.cc`):
         numbers, each list and each array's rank after its length."""

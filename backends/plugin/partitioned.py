@@ -13,12 +13,11 @@ from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
 from trivium.backends.interface import texts
 from trivium.backends.pjrt import Buffer, Client
 from trivium.backends.plugin.division import Division, divide, held_bytes
-from trivium.backends.plugin.together import DividedProgram, place_of
+from trivium.backends.plugin.together import DividedProgram, loaded_by_all, place_of
 from trivium.backends.staged import StagedExecutable
 from trivium.compiler.artifact import Artifact
 from trivium.compiler.driver import CompileOptions
 from trivium.compiler.dynamic import is_dynamic
-from trivium.compiler.stages import Stages
 from trivium.ir.arrays import read_argument
 from trivium.ir.errors import CompileError, Error, ExecutionError
 from trivium.ir.func import Function, Module
@@ -47,25 +46,20 @@ def compile_partitioned(module: Module, clients: Sequence[Client], options: Comp
         )
     first = gpus[0].compile(divided.program.module, options)
     assert isinstance(first, GpuLoadedExecutable), "shapes are static"
-    loaded = [first, *(_loaded(client, first.artifact, first.stages) for client in gpus[1:])]
-    return PartitionedExecutable(module.main, loaded, divided.division)
+    return PartitionedExecutable(module.main, loaded_by_all(first, gpus[1:]), divided.division)
 
 
 def load_partitioned(artifact: Artifact, clients: Sequence[Client]) -> PartitionedExecutable:
     """Loads on several GPUs what the artifact of a `PartitionedExecutable` says."""
     division = Division.read(artifact.texts)
-    count = 1 if division is None else division.replicas * division.partitions
+    count = 1 if division is None else division.count
     if division is None or count != len(clients):
         raise Error(f"{artifact.name} was compiled for {count} devices, and is loaded for {len(clients)}")
     division.check(artifact)
-    loaded = [_loaded(client, artifact, None) for client in _different_gpus(clients)]
-    return PartitionedExecutable(loaded[0].signature, loaded, division)
-
-
-def _loaded(client: GpuClient, artifact: Artifact, stages: Stages | None) -> GpuLoadedExecutable:
-    executable = client.load(artifact, stages)
-    assert isinstance(executable, GpuLoadedExecutable), "all are GPUs"
-    return executable
+    gpus = _different_gpus(clients)
+    first = gpus[0].load(artifact)
+    assert isinstance(first, GpuLoadedExecutable), "all are GPUs"
+    return PartitionedExecutable(first.signature, loaded_by_all(first, gpus[1:]), division)
 
 
 def _different_gpus(clients: Sequence[Client]) -> list[GpuClient]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trivium.backends.gpu.client import GpuLoadedExecutable
+from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
 from trivium.backends.gpu.driver import Memory
 from trivium.backends.gpu.executable import run_together
 from trivium.backends.plugin.division import Division
@@ -78,6 +78,16 @@ class DividedProgram:
         self.executables[source].device.client.driver.download(whole, memory)
         part = np.ascontiguousarray(whole[place_of(held, device)] if held.is_whole else whole)
         self.executables[device].device.client.driver.upload(target, part)
+
+
+def loaded_by_all(first: GpuLoadedExecutable, others: Sequence[GpuClient]) -> list[GpuLoadedExecutable]:
+    """Returns a program that one GPU has loaded, and the same program as each of the others loads it."""
+    loaded = [first]
+    for client in others:
+        other = client.load(first.artifact, first.stages if first.has_stages else None)
+        assert isinstance(other, GpuLoadedExecutable), "all are GPUs"
+        loaded.append(other)
+    return loaded
 
 
 def _is_cut(held: Held, slot: Slot) -> bool:

@@ -15,7 +15,7 @@ LEAST_ROWS_ALONG, LEAST_ROWS_ACROSS = 2, 6
 """With fewer rows, packing rhs during the run would take the time: one that lies along the reduction, where groups only
 have to be moved, or across it."""
 ALIGNMENT = 64
-"""Blocks begin at multiples of so many steps of packed lhs, which is packed in vectors."""
+"""If lhs is packed, each block begins at a multiple of this number of steps, because packing writes whole vectors."""
 
 
 def choose(
