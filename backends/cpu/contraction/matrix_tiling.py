@@ -39,7 +39,13 @@ MOST_PADDING = 4
 MOST_ACCUMULATORS = 4
 """Of eight tile registers, the others hold factors."""
 PANELS_TOGETHER = 32
-"""The number of panels that rows of lhs are multiplied with after they were packed, or searched for small numbers."""
+"""The number of panels that rows of lhs are multiplied with after they were packed, searched for small numbers, or
+brought into the second-level cache."""
+IN_PLACE_SHARE = 1 / 2
+"""The share of the second-level cache for rows of lhs that are read in place, once for each panel."""
+LEAST_ROWS_IN_PLACE = 128, 256
+"""At least so many of them, because reading the next panel, or packing it during the run, takes as long as multiplying
+it with some of these rows."""
 
 
 def together(matrix: MatrixInstruction) -> int:
@@ -69,9 +75,13 @@ def choose(
     panels = split(-(-columns // lanes), min(vectors, knobs.vectors or vectors))
     cache, row_bytes = target.cache_bytes[1], panels.size * lanes * size
     reduction = _blocks(total, int(knobs.panel_share * cache) // row_bytes, depth)
-    most_rows = int(LHS_SHARE * cache) // (size * reduction.most_steps) if pack_lhs else rows
+    if pack_lhs:
+        most_rows = int(LHS_SHARE * cache) // (size * reduction.most_steps)
+    else:
+        most_rows = max(LEAST_ROWS_IN_PLACE[not constant], int(IN_PLACE_SHARE * cache) // (size * _row_steps(problem)))
     sums = int(SUMS_SHARE * cache) // (panels.size * lanes * storage_bytes(matrix.accumulate))
-    most_panels = PANELS_TOGETHER if pack_lhs or matrix.operands == "bf16" else 1
+    returns = pack_lhs or matrix.operands == "bf16" or rows > most_rows
+    most_panels = PANELS_TOGETHER if returns else 1
     chunks, groups = units_of(reduction, panels, tiles, sums, max(1, most_rows), most_panels)
     if target.threads > 1:
         pieces = int(target.product_cost(problem.flops, 4) / matrix.speed / target.piece_cost)
@@ -84,6 +94,12 @@ def choose(
     # A single tile would have no time for it.
     prefetch = (constant or along) and chunks.size > 1
     return Tiling(*places, by_rows=False, prefetch=prefetch, matrix=matrix)
+
+
+def _row_steps(problem: Problem) -> int:
+    """Returns the number of elements of lhs in memory for each row. Rows of windows overlap."""
+    rows, total = problem.rows.axes, problem.reduction.extent
+    return min(total, abs(problem.lhs.stride(rows[-1]))) if rows else total
 
 
 def is_mostly_padding(problem: Problem, matrix: MatrixInstruction) -> bool:

@@ -57,6 +57,22 @@ def test_every_height(rows: int) -> None:
     assert_exact(matmul(lhs, rhs), lhs, rhs, {"rhs"})
 
 
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(np.int8, marks=multiplies_bytes), pytest.param(BF16, marks=multiplies_bf16)]
+)
+def test_rows_in_place_of_several_units(dtype: type) -> None:
+    """Some of them have fewer rows than others, and small factors."""
+    lhs, rhs = (whole(-8, 7, *shape, dtype=dtype) for shape in ((1, 300, 4096), (1, 4096, 70)))
+    if dtype is BF16:
+        lhs[0, 290, 5] = 2.0**-130
+    wanted = lhs.astype(np.float64) @ rhs.astype(np.float64)
+    for constants, threads in ((set[str](), 1), ({"rhs"}, 1), ({"rhs"}, 2)):
+        case = matmul(lhs, rhs)
+        tiling = Lowering(case.kernel, host(), frozenset(constants)).tiling
+        assert (tiling.pack_lhs, tiling.chunks.count) == (False, 3 if constants else 2)
+        np.testing.assert_array_equal(case.run(constants, threads), wanted)
+
+
 @multiplies_bytes
 @pytest.mark.parametrize("extreme", ["least", "greatest"])
 def test_sums_of_the_greatest_bytes(extreme: str) -> None:

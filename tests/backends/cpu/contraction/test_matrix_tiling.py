@@ -31,6 +31,15 @@ def test_plans() -> None:
     assert [tiling(rows, 64, 128, True).prefetch for rows in (32, 33)] == [False, True]
 
 
+def test_rows_in_place_stay_in_the_second_level_cache() -> None:
+    """They are read once for each panel."""
+    for terms, known, units in ((1024, True, (2, 2)), (4096, True, (8, 2)), (4096, False, (4, 2)), (64, True, (1, 34))):
+        case = matmul(bytes_of("i8", 1, 1024, terms), bytes_of("i8", 1, terms, 1088), (PLAIN, PLAIN, PLAIN))
+        tiling = Lowering(case.kernel, with_tiles(), frozenset({"rhs"} if known else ())).tiling
+        assert not tiling.pack_lhs
+        assert (tiling.chunks.count, tiling.groups.count) == units, (terms, known)
+
+
 def test_a_channels_last_convolution_has_its_kernel_packed() -> None:
     shape, _, window = WINDOWS["one by one"]
     case = convolution(bytes_of("i8", *shape), bytes_of("i8", 40, 64, 1, 1), window, LAYOUTS["channels last"])
