@@ -14,6 +14,8 @@ SANITIZERS := address thread
 INSTALLED_FROM := pyproject.toml constraints.txt $(NATIVE)
 
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+# Hundreds of processes that tests start import the frameworks, which takes twice as long from their sources.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test lint types suite sanitize older-jax links format docs serve-docs clean
 
