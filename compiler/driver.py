@@ -16,6 +16,7 @@ from trivium.compiler.dynamic import Shape, is_dynamic
 from trivium.compiler.parts import UnknownExtents, split
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.compiler.target import Target
+from trivium.ir.collection import collection_paused
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
 
@@ -106,6 +107,7 @@ def _load_dynamic(inlined: Module, backend: Backend[E], options: CompileOptions,
     return backend.load_dynamic(DynamicModule(inlined, computed, compile_for))
 
 
+@collection_paused()
 def _compile_static(module: Module, backend: Backend[E], options: CompileOptions) -> E:
     dump = Dump.from_environment()
     dump.module("input", module)
