@@ -5,7 +5,9 @@ framework is missing, the test is skipped. In CI (`CI=true`), every framework mu
 """
 
 import functools
+import gc
 import os
+from collections.abc import Generator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +23,19 @@ def pytest_configure() -> None:
     missing = [framework for framework in FRAMEWORKS if find_spec(framework) is None]
     if missing and os.environ.get("CI", "").lower() in ("1", "true"):
         raise pytest.UsageError(f"CI runs with every framework, missing here: {', '.join(missing)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collects the tests. Python's cycle collector then leaves alone what they have imported: the frameworks, millions
+    of objects, which it would walk again and again, now and while the tests run. The rest it walks less often."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(10_000)
+        gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

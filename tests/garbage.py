@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def collected() -> Iterator[None]:
-    """Frees, at the end, objects that were made inside and only refer to one another. Only those are searched: the
-    frameworks that other tests have imported are millions of objects, which take a second each time."""
+    """Frees, at the end, objects that were made inside and only refer to one another. Only those are searched, also by
+    later collections: the frameworks that other tests have imported are millions of objects, which take a second each
+    time."""
     gc.freeze()
     try:
         yield
     finally:
         gc.collect()
-        gc.unfreeze()
