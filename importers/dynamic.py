@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from trivium.importers.emit import Emitter, Number, Padding, neutral
+from trivium.importers.emit import Emitter, Number, Padding, broadcast_shape, neutral
 from trivium.ir import ops
 from trivium.ir.core import Block, Value
 from trivium.ir.declare import ELEMENTWISE, Op
@@ -200,7 +200,7 @@ class DynamicEmitter(Emitter):
         return [self._common(extents) for extents in zip(*padded, strict=True)]
 
     def _common(self, extents: Sequence[Extent]) -> Extent:
-        (known,) = np.broadcast_shapes(*[(extent,) for extent in extents if isinstance(extent, int)] or [(1,)])
+        (known,) = broadcast_shape(*[(extent,) for extent in extents if isinstance(extent, int)] or [(1,)])
         if known != 1:
             return int(known)
         result: Extent = 1

@@ -55,6 +55,15 @@ def require_computable(count: int, what: str) -> None:
         raise Error(f"{what} has {count} elements that are computed while importing, expected at most {MAX_COMPUTED}")
 
 
+def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """Returns the shape to which shapes are broadcast by NumPy's rule."""
+    try:
+        return np.broadcast_shapes(*map(tuple, shapes))
+    except ValueError:
+        listed = ", ".join(str(list(shape)) for shape in shapes)
+        raise Error(f"shapes {listed} cannot be broadcast to one shape") from None
+
+
 class Emitter(Builder):
     """A builder with the importers' vocabulary. Shapes are static."""
 
@@ -177,7 +186,7 @@ class Emitter(Builder):
 
     def binary(self, op: type, lhs: Value, rhs: Value) -> Value:
         """Applies an elementwise op to two values of one element type, broadcast by NumPy's rule."""
-        shape = np.broadcast_shapes(lhs.type.shape, rhs.type.shape)
+        shape = broadcast_shape(lhs.type.shape, rhs.type.shape)
         return self.add(op(self.broadcast(lhs, shape), self.broadcast(rhs, shape)))
 
     def plus(self, lhs: Value, rhs: Value) -> Value:
@@ -198,13 +207,13 @@ class Emitter(Builder):
 
     def compare(self, direction: str, lhs: Value, rhs: Value) -> Value:
         """`lhs` `direction` (`EQ NE GE GT LE LT`) `rhs`, broadcast by NumPy's rule."""
-        shape = np.broadcast_shapes(lhs.type.shape, rhs.type.shape)
+        shape = broadcast_shape(lhs.type.shape, rhs.type.shape)
         lhs, rhs = self.broadcast(lhs, shape), self.broadcast(rhs, shape)
         return self.add(ops.Compare(lhs, rhs, comparison_direction=ops.ComparisonDirection(direction)))
 
     def select(self, pred: Value, on_true: Value, on_false: Value) -> Value:
         """Returns `on_true` where `pred` is true, otherwise `on_false`; broadcast by NumPy's rule."""
-        shape = np.broadcast_shapes(pred.type.shape, on_true.type.shape, on_false.type.shape)
+        shape = broadcast_shape(pred.type.shape, on_true.type.shape, on_false.type.shape)
         return self.add(ops.Select(*(self.broadcast(x, shape) for x in (pred, on_true, on_false))))
 
     def sign(self, x: Value) -> Value:
@@ -369,7 +378,7 @@ class Emitter(Builder):
 
     def matmul(self, lhs: Value, rhs: Value) -> Value:
         """Returns NumPy's `matmul` of operands of rank 2 or more; leading dimensions are broadcast."""
-        batch = np.broadcast_shapes(lhs.type.shape[:-2], rhs.type.shape[:-2])
+        batch = broadcast_shape(lhs.type.shape[:-2], rhs.type.shape[:-2])
         lhs = self.broadcast(lhs, (*batch, *lhs.type.shape[-2:]))
         rhs = self.broadcast(rhs, (*batch, *rhs.type.shape[-2:]))
         count = len(batch)

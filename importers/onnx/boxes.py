@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from trivium.importers.dynamic import Extent, Size, clamped, larger, scalar_of
 from trivium.importers.emit import accumulation_type
-from trivium.importers.onnx.context import Context, rule
+from trivium.importers.onnx.context import Context, require_rank, rule
 from trivium.importers.onnx.selection import selected
 from trivium.importers.selection import coordinates
 from trivium.ir import ops
@@ -23,6 +23,8 @@ def non_max_suppression(
 ) -> Value:  # fmt: skip
     """NonMaxSuppression(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold, center_point_box):
     rows of batch, class and box, as many as there are"""
+    require_rank(boxes, "boxes", 3)
+    require_rank(scores, "scores", 3)
     batch, classes, count = ctx.extents(scores)
     limit: Extent = 0 if most is None else clamped(ctx, ctx.number(most, "max_output_boxes_per_class"), 0, count)
     shape = (batch, classes, count)

@@ -39,8 +39,9 @@ def tf_idf(
             continue
         columns = ctx.elements(np.array(list(grams.values()), np.int64)[:, None])
         for step in range(1, max_skip_count + 2 if length > 1 else 2):
-            if (found := _occurrences(ctx, rows, np.array(list(grams)), step)) is not None:
-                total = scattered(ctx, total, columns, found, numbers, "add")
+            if (found := _occurrences(ctx, rows, np.array(list(grams)), step)) is None:
+                break  # the rows are too short, for longer steps as well
+            total = scattered(ctx, total, columns, found, numbers, "add")
     if mode != "TF":
         factors = np.zeros(count, np.float32)
         factors[list(ngram_indexes)] = weights or 1

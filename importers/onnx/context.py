@@ -70,12 +70,14 @@ class Context(DynamicEmitter, context.Context[onnx.GraphProto, Operand]):
 
     def listed(self, operand: Value, argument: str) -> list[Extent]:
         """Returns the entries of a list of integers: numbers, or sizes that the program computes."""
+        if operand.type.rank > 1:
+            raise Error(f"{argument} has type {operand.type}, expected a list")
         array = evaluate_known(operand)
         if array is not None:
             return [int(number) for number in array.reshape(-1)]
         if operand in self.vectors:
             return list(self.vectors[operand])
-        if operand.type.rank > 1 or not operand.type.is_static:
+        if not operand.type.is_static:
             self.unsupported(argument, f"type {operand.type}", "a list whose length is known")
         parts = self._parts(operand, argument)
         if parts is not None:
@@ -85,8 +87,10 @@ class Context(DynamicEmitter, context.Context[onnx.GraphProto, Operand]):
 
     def number(self, operand: Value, argument: str) -> Extent:
         """Returns the only entry of a list of integers, or an integer."""
-        (extent,) = self.listed(operand, argument)
-        return extent
+        entries = self.listed(operand, argument)
+        if len(entries) != 1:
+            raise Error(f"{argument} has {len(entries)} entries, expected one")
+        return entries[0]
 
     def _parts(self, operand: Value, argument: str) -> list[Extent] | None:
         """Returns the entries of a list that is put together from others; `None` if it is computed otherwise."""
@@ -117,8 +121,34 @@ def element_type(code: int) -> ElementType:
 
 
 def axes_of(axes: Iterable[int], rank: int) -> tuple[int, ...]:
-    """Returns axes counted from the front."""
-    return tuple(axis_of(axis, rank) for axis in axes)
+    """Returns axes counted from the front, of which none occurs twice."""
+    axes = tuple(axes)
+    places = tuple(axis_of(axis, rank) for axis in axes)
+    if len(set(places)) < len(places):
+        raise Error(f"axes has {list(axes)}, expected no axis twice")
+    return places
+
+
+def require_same_length(**lists: Sequence[object]) -> None:
+    """Rejects lists, by the names of the arguments that they are, of which one is longer than another."""
+    (first, one), *others = lists.items()
+    for name, other in others:
+        if len(one) != len(other):
+            raise Error(f"{name} has {len(other)} entries, expected {len(one)}, as many as {first}")
+
+
+def require_shape(x: Value, argument: str, shape: Sequence[int | None]) -> None:
+    """Rejects an operand that cannot have a shape, of which some sizes may be unknown."""
+    sizes = zip(x.type.shape, shape, strict=False)
+    if x.type.rank != len(shape) or any(None not in pair and pair[0] != pair[1] for pair in sizes):
+        wanted = ", ".join("?" if extent is None else str(extent) for extent in shape)
+        raise Error(f"{argument} has type {x.type}, expected the shape [{wanted}]")
+
+
+def require_rank(x: Value, argument: str, rank: int, or_more: bool = False) -> None:
+    """Rejects an operand with another number of dimensions."""
+    if x.type.rank < rank or (x.type.rank > rank and not or_more):
+        raise Error(f"{argument} has type {x.type}, expected {rank} dimensions{' or more' if or_more else ''}")
 
 
 def axis_of(axis: int, rank: int) -> int:

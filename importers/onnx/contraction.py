@@ -17,9 +17,10 @@ from trivium.importers.convolution import (
 from trivium.importers.dynamic import Extent, chosen, larger, numbers_of
 from trivium.importers.emit import Padding, accumulation_type
 from trivium.importers.factorizations import diagonal_of, lapack
-from trivium.importers.onnx.context import Context, rule
+from trivium.importers.onnx.context import Context, require_rank, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.errors import Error
 from trivium.ir.types import I32
 
 
@@ -62,6 +63,22 @@ def det(ctx: Context, x: Value) -> Value:
     return ctx.convert(ctx.select(is_odd, ctx.add(ops.Negate(product)), product), kind)
 
 
+def require_windows(
+    x: Value, sizes: Sequence[int], kernel_shape: Sequence[int] | None, strides: Sequence[int] | None,
+    dilations: Sequence[int] | None, pads: Sequence[int] | None,
+) -> None:  # fmt: skip
+    """Rejects attributes that do not describe windows, of these sizes, of a batch of images."""
+    require_rank(x, "X", 3, or_more=True)
+    spatial = x.type.rank - 2
+    if len(sizes) != spatial:
+        raise Error(f"windows have {len(sizes)} dimensions, expected {spatial}, as X has type {x.type}")
+    if kernel_shape is not None and tuple(kernel_shape) != tuple(sizes):
+        raise Error(f"kernel_shape has {list(kernel_shape)}, expected {list(sizes)}, as W has")
+    for name, entries, count in (("strides", strides, 1), ("dilations", dilations, 1), ("pads", pads, 2)):
+        if entries and len(entries) != count * spatial:
+            raise Error(f"{name} has {len(entries)} entries, expected {count * spatial}")
+
+
 @rule("Conv")
 def conv(
     ctx: Context, x: Value, w: Value, bias: Value | None = None, auto_pad: str = "NOTSET",
@@ -70,6 +87,7 @@ def conv(
 ) -> Value:  # fmt: skip
     """Conv(X, W, B, ...): NCHW, any number of spatial dimensions"""
     spatial: int = x.type.rank - 2
+    require_windows(x, w.type.static_shape[2:], kernel_shape, strides, dilations, pads)
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     sizes = w.type.static_shape[2:]
     padding = padding_of(ctx, x, reaches(sizes, dilations), strides, auto_pad, pads)
@@ -86,6 +104,7 @@ def conv_transpose(
 ) -> Value:  # fmt: skip
     """ConvTranspose(X, W, B, ...): the gradient of a convolution's input"""
     spatial: int = x.type.rank - 2
+    require_windows(x, w.type.static_shape[2:], kernel_shape, strides, dilations, pads)
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     edges: Sequence[Extent] = pads or [0] * 2 * spatial
     extra = output_padding or [0] * spatial

@@ -205,6 +205,8 @@ def prelu(ctx: Context, x: Value, slope: Value) -> Value:
 def elu(ctx: Context, x: Value, alpha: float | None = None, gamma: float = 1.05070102214813232421875) -> Value:
     """Elu(X, alpha), Celu(X, alpha), Selu(X, alpha, gamma)"""
     alpha = alpha if alpha is not None else 1.67326319217681884765625 if ctx.op == "Selu" else 1.0
+    if ctx.op == "Celu" and not alpha:
+        ctx.unsupported("alpha", alpha, "another number")
     inner = ctx.scaled(x, 1 / alpha) if ctx.op == "Celu" else x
     negative = ctx.scaled(ctx.add(ops.ExponentialMinusOne(inner)), alpha)
     result = ctx.select(ctx.compare("GT", x, ctx.full_like(x, 0)), x, negative)

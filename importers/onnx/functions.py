@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple
 
 import onnx
 
 from trivium.importers.common import Calls
-from trivium.importers.context import evaluate_known
 from trivium.importers.onnx.context import Operand
-from trivium.ir.core import Value
-from trivium.ir.types import TensorType
+from trivium.importers.onnx.schemas import Schema, type_proto
 
 Functions = Mapping[tuple[str, str, str], onnx.FunctionProto]
 """The functions of a model, by domain, name and overload."""
@@ -48,38 +45,6 @@ def opsets_of(entries: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     return {"" if entry.domain in DEFAULT_DOMAINS else entry.domain: entry.version for entry in entries}
 
 
-DEPRECATED_LATER = frozenset({"GroupNormalization"})
-"""Operators of which ONNX deprecated a version after models had used it, whereas other versions are valid."""
-
-
-class Schema(Protocol):
-    """The schema of an operator, typed: the stubs of ONNX's own class lack most of it."""
-
-    since_version: int
-    deprecated: bool
-    attributes: Mapping[str, onnx.defs.OpSchema.Attribute]
-    has_function: bool
-    has_context_dependent_function: bool
-    function_opset_versions: Sequence[int]
-    context_dependent_function_opset_versions: Sequence[int]
-
-    def get_function_with_opset_version(self, version: int, /) -> bytes | onnx.FunctionProto: ...
-
-    def get_context_dependent_function_with_opset_version(
-        self, version: int, node: bytes, types: Sequence[bytes], /
-    ) -> bytes | onnx.FunctionProto: ...
-
-
-def schema_of(name: str, version: int, domain: str) -> Schema | None:
-    """Returns the definition of an operator in a version of its operator set; `None` if there is none."""
-    if not domain and version > onnx.defs.onnx_opset_version():
-        return None
-    try:
-        return cast(Schema, onnx.defs.get_schema(name, version, domain))
-    except onnx.defs.SchemaError:
-        return None
-
-
 def is_defined(schema: Schema | None) -> bool:
     """Whether ONNX defines an operator by a function."""
     return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
@@ -91,7 +56,7 @@ def definition_of(schema: Schema, node: onnx.NodeProto, operands: Sequence[Opera
     if plain := schema.function_opset_versions:
         data = schema.get_function_with_opset_version(_fitting(plain, opset))
     elif built := schema.context_dependent_function_opset_versions:
-        types = [_type_proto(x).SerializeToString() for x in operands]
+        types = [type_proto(x).SerializeToString() for x in operands]
         version = _fitting(built, opset)
         data = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
     else:
@@ -107,28 +72,6 @@ def _fitting(versions: Sequence[int], opset: int) -> int:
     """Returns the newest version of an operator set that is not too new; the oldest, if all are: ONNX defined some
     operators by functions later, which say what version they use."""
     return max((version for version in versions if version <= opset), default=min(versions))
-
-
-def finding_of(schema: Schema, node: onnx.NodeProto, operands: Sequence[Operand], opset: int) -> str | None:
-    """Returns what ONNX finds wrong with a node for operands of these types; `None` if it finds nothing."""
-    named = [(name, x) for name, x in zip(node.input, operands, strict=False) if isinstance(x, Value)]
-    known = {name: evaluate_known(x) for name, x in named}
-    data = {name: onnx.numpy_helper.from_array(array, name) for name, array in known.items() if array is not None}
-    opsets = [onnx.helper.make_opsetid(node.domain, opset)]
-    types = {name: _type_proto(x) for name, x in named}
-    try:
-        onnx.shape_inference.infer_node_outputs(cast(Any, schema), node, types, data, opset_imports=opsets)
-    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError) as error:
-        return re.sub(r"^\[\w+\] ?", "", str(error))  # the kind of error, as ONNX writes it in front
-    return None
-
-
-def _type_proto(x: Operand) -> onnx.TypeProto:
-    if not isinstance(x, Value):
-        return onnx.TypeProto()
-    assert isinstance(x.type, TensorType)
-    code = onnx.helper.np_dtype_to_tensor_dtype(x.type.element_type.dtype)
-    return onnx.helper.make_tensor_type_proto(code, x.type.shape)
 
 
 def require_bounded(graph: onnx.GraphProto, functions: Functions) -> None:

@@ -13,17 +13,14 @@ from trivium.importers.onnx.context import Context, Listed, Operand, element_typ
 from trivium.importers.onnx.files import array_of
 from trivium.importers.onnx.functions import (
     DEFAULT_DOMAINS,
-    DEPRECATED_LATER,
     Body,
     Functions,
-    Schema,
     body_of,
     definition_of,
-    finding_of,
     is_defined,
     key_of,
-    schema_of,
 )
+from trivium.importers.onnx.schemas import DEPRECATED_LATER, Schema, finding_of, require_valid, schema_of
 from trivium.ir.core import Value
 from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.location import Location
@@ -87,6 +84,10 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
             return None
         return schema
 
+    def _definition(self, node: onnx.NodeProto) -> Schema | None:
+        """Returns ONNX's definition of a node that is no function of the model."""
+        return None if key_of(node) in self.functions else self._schema(node)
+
     def location_of(self, node: onnx.NodeProto) -> Location:
         stack = next((entry.value for entry in node.metadata_props if entry.key == "pkg.torch.onnx.stack_trace"), "")
         file, line, function = _innermost(stack)
@@ -111,6 +112,8 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
             values.pop()
         name = self.name_of(node)
         self.emit.op, self.emit.outputs, self.emit.opset = name, len(node.output), self._version(node)
+        if (schema := self._definition(node)) is not None:
+            require_valid(schema, node, values)
         results = self._call(node, values) if rule is _called else self._apply(node, rule, values)
         missing = [output for output in node.output[len(results) :] if output]
         if missing:
@@ -209,10 +212,13 @@ def fits(shape: Sequence[int | None], extents: Sequence[int | str]) -> bool:
 
 def _attribute(attribute: onnx.AttributeProto) -> object:
     value = onnx.helper.get_attribute_value(attribute)
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, list) and value and isinstance(value[0], bytes):
-        return [item.decode() for item in value]
+    try:
+        if isinstance(value, bytes):
+            return value.decode()
+        if isinstance(value, list) and value and isinstance(value[0], bytes):
+            return [item.decode() for item in value]
+    except UnicodeDecodeError:
+        raise Error(f"attribute {attribute.name} has {value!r}, expected text in UTF-8") from None
     return value
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trivium.importers.emit import accumulation_type
-from trivium.importers.onnx.context import Context, axis_of, rule
+from trivium.importers.onnx.context import Context, axis_of, require_rank, require_shape, rule
 from trivium.importers.onnx.statistics import batch_statistics
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.errors import Error
 from trivium.ir.types import F32
 
 
@@ -18,6 +19,9 @@ def batch_normalization(
     momentum: float = 0.9, training_mode: int = 0, spatial: int = 1,
 ) -> Value | Sequence[Value]:  # fmt: skip
     """BatchNormalization(X, scale, B, input_mean, input_var, epsilon), with given statistics"""
+    require_rank(x, "X", 1, or_more=True)
+    for name, value in (("scale", scale), ("B", bias), ("input_mean", mean), ("input_var", variance)):
+        require_shape(value, name, [x.type.shape[1] if x.type.rank > 1 else 1])
     if not spatial:
         ctx.unsupported("spatial", 0, "1")
     if training_mode:
@@ -59,6 +63,7 @@ def group_normalization_of_groups(
     ctx: Context, x: Value, scale: Value, bias: Value, num_groups: int, epsilon: float = 1e-5
 ) -> Value:
     """GroupNormalization(X, scale, bias, num_groups, epsilon): one scale and one bias for each group"""
+    _require_groups(x, num_groups)
     _, channels, *_ = ctx.extents(x)
     size = channels // num_groups
     scale, bias = (ctx.reshape(ctx.broadcast_in_dim(v, (num_groups, size), [0]), (channels,)) for v in (scale, bias))
@@ -70,6 +75,7 @@ def group_normalization(
     ctx: Context, x: Value, scale: Value, bias: Value, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Value:
     """GroupNormalization(X, scale, bias, num_groups, epsilon)"""
+    _require_groups(x, num_groups)
     count, channels, *extents = ctx.extents(x)
     grouped = ctx.reshape(x, (count, num_groups, channels // num_groups, *extents))
     wide = ctx.convert(grouped, F32) if stash_type == 1 else grouped
@@ -77,6 +83,13 @@ def group_normalization(
     shape = (channels, *[1] * len(extents))
     normal = ctx.reshape(ctx.convert(normal, x.type.element_type), ctx.extents(x))
     return ctx.plus(ctx.times(normal, ctx.reshape(scale, shape)), ctx.reshape(bias, shape))
+
+
+def _require_groups(x: Value, count: int) -> None:
+    require_rank(x, "X", 2, or_more=True)
+    channels = x.type.shape[1]
+    if count < 1 or (channels is not None and channels % count):
+        raise Error(f"num_groups has {count}, expected a divisor of the channels of {x.type}")
 
 
 def _normalized(ctx: Context, x: Value, dimensions: list[int], epsilon: float) -> tuple[Value, Value, Value]:

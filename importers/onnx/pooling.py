@@ -9,11 +9,12 @@ from trivium.importers.convolution import largest_of_windows, reaches
 from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, rule
-from trivium.importers.onnx.contraction import padding_of
+from trivium.importers.onnx.contraction import padding_of, require_windows
 from trivium.importers.onnx.indexing import scattered
 from trivium.importers.selection import coordinates
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.errors import Error
 from trivium.ir.types import I64
 
 
@@ -25,6 +26,7 @@ def max_pool(
 ) -> Value | Sequence[Value]:  # fmt: skip
     """MaxPool(X, kernel_shape, ...): the largest element of each window, and its place in all of X"""
     spatial: int = x.type.rank - 2
+    require_windows(x, kernel_shape, None, strides, dilations, pads)
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     windows = reaches(kernel_shape, dilations)
     padding = padding_of(ctx, x, windows, strides, auto_pad, pads, bool(ceil_mode))
@@ -63,6 +65,7 @@ def max_unpool(
 ) -> Value:  # fmt: skip
     """MaxUnpool(X, I, output_shape, kernel_shape, pads, strides): elements are put back where MaxPool found them, in an
     image of the size that MaxPool had, and zeros elsewhere"""
+    require_windows(x, kernel_shape, None, strides, None, pads)
     count, channels, *extents = ctx.extents(x)
     spatial = len(extents)
     strides, pads = strides or [1] * spatial, pads or [0] * 2 * spatial
@@ -94,6 +97,7 @@ def average_pool(
 ) -> Value:  # fmt: skip
     """AveragePool(X, kernel_shape, ...): by how many elements each window has, padding counted if asked for"""
     spatial: int = x.type.rank - 2
+    require_windows(x, kernel_shape, None, strides, dilations, pads)
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     windows = reaches(kernel_shape, dilations)
     padding = padding_of(ctx, x, windows, strides, auto_pad, pads, bool(ceil_mode))
@@ -130,6 +134,9 @@ def lp_pool(
 ) -> Value:  # fmt: skip
     """LpPool(X, kernel_shape, ...): the p-norm of each window"""
     spatial: int = x.type.rank - 2
+    require_windows(x, kernel_shape, None, strides, dilations, pads)
+    if p < 1:
+        raise Error(f"p has {p}, expected a positive number")
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
     padding = padding_of(ctx, x, reaches(kernel_shape, dilations), strides, auto_pad, pads, bool(ceil_mode))
     kind = x.type.element_type

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from trivium.importers.dynamic import larger
 from trivium.importers.onnx import elementwise
-from trivium.importers.onnx.context import Context, axis_of, rule
+from trivium.importers.onnx.context import Context, axis_of, require_rank, require_shape, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.errors import Error
 from trivium.ir.types import I64
 
 Activation = Callable[[Context, Value], Value]
@@ -29,6 +30,17 @@ class Layer:
     r: Value
     bias: Value | None
     lengths: Value | None
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What determines the sizes of a layer: how many gates it has, its attribute `hidden_size`, and its other inputs
+    with such a size."""
+
+    gates: int
+    hidden: int | None
+    states: Sequence[Value | None]
+    peepholes: Value | None = None
 
 
 def _activation(ctx: Context, name: str, alpha: float | None, beta: float | None) -> Activation:
@@ -92,7 +104,7 @@ def rnn(
 
         return advance
 
-    return _run(ctx, layer, x, [state], step, layout)
+    return _run(ctx, layer, x, Sizes(1, hidden_size, [state]), step, layout)
 
 
 @rule("GRU")
@@ -128,7 +140,7 @@ def gru(
 
         return advance
 
-    return _run(ctx, layer, x, [state], step, layout)
+    return _run(ctx, layer, x, Sizes(3, hidden_size, [state]), step, layout)
 
 
 @rule("LSTM")
@@ -164,13 +176,14 @@ def lstm(
 
         return advance
 
-    return _run(ctx, layer, x, [hidden, cell], step, layout)
+    return _run(ctx, layer, x, Sizes(4, hidden_size, [hidden, cell], peepholes), step, layout)
 
 
 def _functions(
     ctx: Context, names: Sequence[str] | None, defaults: list[str], w: Value, alphas: Sequence[float] | None,
     betas: Sequence[float] | None,
 ) -> list[Activation]:  # fmt: skip
+    require_rank(w, "W", 3)
     count = w.type.static_shape[0]
     return _activations(ctx, names or defaults * count, alphas, betas)
 
@@ -208,12 +221,13 @@ def _clipped(ctx: Context, x: Value, clip: float | None) -> Value:
 
 
 def _run(
-    ctx: Context, layer: Layer, x: Value, states: Sequence[Value | None], step: Callable[[Context, int], Step],
-    layout: int,
-) -> list[Value]:  # fmt: skip
+    ctx: Context, layer: Layer, x: Value, sizes: Sizes, step: Callable[[Context, int], Step], layout: int
+) -> list[Value]:
     """Returns all outputs [time, direction, batch, hidden], and each part of the last state; batch first if asked."""
     if layer.direction not in ("forward", "reverse", "bidirectional"):
         ctx.unsupported("direction", layer.direction, "forward, reverse or bidirectional")
+    _require_sizes(layer, x, sizes, layout)
+    states = sizes.states
     if layout:
         x = ctx.transpose(x, [1, 0, 2])
         states = [None if state is None else ctx.transpose(state, [1, 0, 2]) for state in states]
@@ -236,6 +250,29 @@ def _run(
     if layout:
         y, lasts = ctx.transpose(y, [2, 0, 1, 3]), [ctx.transpose(last, [1, 0, 2]) for last in lasts]
     return [y, *lasts]
+
+
+def _require_sizes(layer: Layer, x: Value, sizes: Sizes, layout: int) -> None:
+    """Rejects inputs whose sizes do not fit together."""
+    require_rank(x, "X", 3)
+    require_rank(layer.r, "R", 3)
+    count, hidden = 2 if layer.direction == "bidirectional" else 1, layer.r.type.shape[2]
+    if sizes.hidden is not None and hidden != sizes.hidden:
+        raise Error(f"R has type {layer.r.type}, expected rows of hidden_size, {sizes.hidden}")
+    assert hidden is not None, "weights have static shapes"
+    batch = x.type.shape[0 if layout else 1]
+    state = [batch, count, hidden] if layout else [count, batch, hidden]
+    expected = [
+        ("W", layer.w, [count, sizes.gates * hidden, x.type.shape[2]]),
+        ("R", layer.r, [count, sizes.gates * hidden, hidden]),
+        ("B", layer.bias, [count, 2 * sizes.gates * hidden]),
+        ("sequence_lens", layer.lengths, [batch]),
+        *(("initial state", value, state) for value in sizes.states),
+        ("P", sizes.peepholes, [count, 3 * hidden]),
+    ]
+    for name, value, shape in expected:
+        if value is not None:
+            require_shape(value, f"{name} of a {layer.direction} layer", shape)
 
 
 def _over_time(

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trivium.importers.context import evaluate_known
-from trivium.importers.dynamic import Extent, Size, scalar_of
-from trivium.importers.onnx.context import Context, axes_of, rule
+from trivium.importers.dynamic import Extent, Size, numbers_of, scalar_of
+from trivium.importers.onnx.context import Context, axes_of, require_same_length, require_shape, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.errors import Error
 from trivium.ir.types import F32, F64, I64, is_integer
 
 NEAREST = {
@@ -64,10 +65,14 @@ def resize(
     given = [ctx.extent(x, dimension) for dimension in dimensions]
     if sizes is not None and sizes.type.shape != (0,):
         wanted = ctx.listed(sizes, "sizes")
+        require_same_length(dimensions=dimensions, sizes=wanted)
+        if (known := numbers_of(wanted)) is not None and min(known, default=0) < 0:
+            raise Error(f"sizes has {list(known)}, expected no negative numbers")
         extents, factors = _of_sizes(ctx, given, wanted, keep_aspect_ratio_policy)
     else:
         if scales is None:
             ctx.unsupported("scales", "neither scales nor sizes", "one of them")
+        require_shape(scales, "scales", [len(dimensions)])
         extents, factors = _of_scales(ctx, given, scales)
     crops = roi is not None and roi.type.shape != (0,) and options.coordinates == "tf_crop_and_resize"
     # Without a box, the whole image is taken.

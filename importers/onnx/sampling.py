@@ -10,6 +10,7 @@ import numpy as np
 
 from trivium.importers.dynamic import Extent, Size, divided, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, rule
+from trivium.importers.onnx.contraction import require_windows
 from trivium.importers.onnx.indexing import scattered
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -157,6 +158,7 @@ def deform_conv(
     offset_group: int = 1, pads: Sequence[int] | None = None, strides: Sequence[int] | None = None,
 ) -> Value:  # fmt: skip
     """DeformConv(X, W, offset, B, mask, ...): a convolution whose windows read each element at a position of its own"""
+    require_windows(x, w.type.static_shape[2:], kernel_shape, strides, dilations, pads)
     batch, _, *extents = ctx.extents(x)
     filters, inner, *sizes = w.type.static_shape
     channels, spatial, out = inner * group, len(sizes), ctx.extents(offset)[2:]

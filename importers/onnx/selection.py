@@ -11,7 +11,7 @@ import numpy as np
 
 from trivium.importers.context import evaluate_known
 from trivium.importers.dynamic import Extent, Size, numbers_of, smaller
-from trivium.importers.onnx.context import Context, axis_of, rule
+from trivium.importers.onnx.context import Context, axis_of, require_rank, rule
 from trivium.importers.onnx.indexing import scattered
 from trivium.importers.selection import coordinates, selected
 from trivium.ir import ops
@@ -43,6 +43,7 @@ def compress(ctx: Context, x: Value, condition: Value, axis: int | None = None) 
     if axis is None:
         x, axis = ctx.reshape(x, [math.prod(ctx.extents(x))]), 0
     axis = axis_of(axis, x.type.rank)
+    require_rank(condition, "condition", 1)
     given, extent = ctx.extent(condition, 0), ctx.extent(x, axis)
     if (known := numbers_of([given, extent])) is not None and known[0] > known[1]:
         ctx.unsupported("condition", f"{known[0]} elements", f"at most {known[1]}")

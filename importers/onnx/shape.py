@@ -12,10 +12,19 @@ import onnx
 from trivium.importers.context import evaluate_known
 from trivium.importers.dynamic import Extent, Size, chosen, divided, is_sized, larger, numbers_of, scalar_of
 from trivium.importers.onnx.cast import converted
-from trivium.importers.onnx.context import Context, axes_of, axis_of, element_type, rule
+from trivium.importers.onnx.context import (
+    Context,
+    axes_of,
+    axis_of,
+    element_type,
+    require_rank,
+    require_same_length,
+    rule,
+)
 from trivium.importers.onnx.files import array_of
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.errors import Error
 from trivium.ir.types import F64, I64, is_float
 
 
@@ -118,6 +127,8 @@ def _quotient(ctx: Context, total: Extent, part: Extent) -> Extent:
 def flatten(ctx: Context, x: Value, axis: int = 1) -> Value:
     """Flatten(input, axis)"""
     extents = ctx.extents(x)
+    if not -len(extents) <= axis <= len(extents):
+        raise Error(f"axis has {axis}, expected a number from {-len(extents)} to {len(extents)}")
     axis = axis + len(extents) if axis < 0 else axis
     return ctx.reshape(x, (math.prod(extents[:axis]), math.prod(extents[axis:])))
 
@@ -199,6 +210,7 @@ def expand(ctx: Context, x: Value, shape: Value) -> Value:
 def tile(ctx: Context, x: Value, repeats: Value) -> Value:
     """Tile(input, repeats)"""
     counts, extents = ctx.listed(repeats, "repeats"), ctx.extents(x)
+    require_same_length(dimensions=extents, repeats=counts)
     spread = [number for pair in zip(counts, extents, strict=True) for number in pair]
     repeated = ctx.broadcast_in_dim(x, spread, range(1, 2 * x.type.rank, 2))
     return ctx.reshape(repeated, [count * extent for count, extent in zip(counts, extents, strict=True)])
@@ -219,8 +231,12 @@ def split(
     extent = ctx.extent(x, axis)
     if sizes is not None:
         parts = ctx.listed(sizes, "split")
+        if (known := numbers_of(parts)) is not None and isinstance(extent, int) and sum(known) != extent:
+            raise Error(f"split has the sum {sum(known)}, expected the extent {extent} of dimension {axis}")
     else:
         count = num_outputs or ctx.outputs
+        if count != ctx.outputs:
+            raise Error(f"num_outputs has {count}, expected the number of outputs, {ctx.outputs}")
         each = (extent + count - 1) // count
         parts = [*[each] * (count - 1), extent - each * (count - 1)]
     starts = [0, *accumulate(parts)]
@@ -230,7 +246,7 @@ def split(
 @rule("DepthToSpace")
 def depth_to_space(ctx: Context, x: Value, blocksize: int, mode: str = "DCR") -> Value:
     """DepthToSpace(input, blocksize, mode)"""
-    n, c, h, w = ctx.extents(x)
+    n, c, h, w = _blocks(ctx, x, blocksize, mode)
     deep = c // blocksize**2
     if mode == "DCR":
         parts, order = (n, blocksize, blocksize, deep, h, w), (0, 3, 4, 1, 5, 2)
@@ -239,10 +255,20 @@ def depth_to_space(ctx: Context, x: Value, blocksize: int, mode: str = "DCR") ->
     return ctx.reshape(ctx.transpose(ctx.reshape(x, parts), order), (n, deep, h * blocksize, w * blocksize))
 
 
+def _blocks(ctx: Context, x: Value, size: int, mode: str) -> list[Extent]:
+    """Returns the extents of an image whose blocks are moved; rejects other operands and attributes."""
+    require_rank(x, "input", 4)
+    if size < 1:
+        raise Error(f"blocksize has {size}, expected a positive number")
+    if mode not in ("DCR", "CRD"):
+        ctx.unsupported("mode", mode, "DCR or CRD")
+    return ctx.extents(x)
+
+
 @rule("SpaceToDepth")
 def space_to_depth(ctx: Context, x: Value, blocksize: int, mode: str = "DCR") -> Value:
     """SpaceToDepth(input, blocksize, mode)"""
-    n, c, h, w = ctx.extents(x)
+    n, c, h, w = _blocks(ctx, x, blocksize, mode)
     parts = ctx.reshape(x, (n, c, h // blocksize, blocksize, w // blocksize, blocksize))
     order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
     return ctx.reshape(ctx.transpose(parts, order), (n, c * blocksize**2, h // blocksize, w // blocksize))

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple, cast, get_args
 
 from trivium.importers.dynamic import Extent, chosen, clamped, divided, larger, numbers_of, scalar_of
-from trivium.importers.onnx.context import Context, axes_of, rule
+from trivium.importers.onnx.context import Context, axes_of, require_same_length, rule
 from trivium.importers.onnx.shape import from_front
 from trivium.importers.padding import Mode, places_of_padding
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.errors import Error
 
 
 class Range(NamedTuple):
@@ -29,6 +30,7 @@ def slice_(
     lows, highs = ctx.listed(starts, "starts"), ctx.listed(ends, "ends")
     places: Sequence[Extent] = ctx.listed(axes, "axes") if axes is not None else range(len(lows))
     strides: Sequence[Extent] = ctx.listed(steps, "steps") if steps is not None else [1] * len(lows)
+    require_same_length(starts=lows, ends=highs, axes=places, steps=strides)
     ranges = [Range(*entry) for entry in zip(lows, highs, strides, strict=True)]
     known = numbers_of(places)
     if known is not None:
@@ -78,6 +80,8 @@ def pad(
     """Pad(data, pads, constant_value, axes, mode)"""
     amounts = ctx.listed(pads, "pads")
     places: Sequence[Extent] = ctx.listed(axes, "axes") if axes is not None else range(x.type.rank)
+    if len(amounts) != 2 * len(places):
+        raise Error(f"pads has {len(amounts)} entries, expected {2 * len(places)}")
     lows, highs = (_spread(ctx, places, part, x.type.rank) for part in _halves(amounts))
     if mode == "constant":
         return ctx.pad(x, lows, highs, 0 if value is None else ctx.reshape(value, ()))

@@ -13,6 +13,8 @@ from trivium.ir.types import F32
 @rule("LpNormalization")
 def lp_normalization(ctx: Context, x: Value, axis: int = -1, p: int = 2) -> Value:
     """LpNormalization(input, axis, p): 0 where the norm is 0"""
+    if p not in (1, 2):
+        ctx.unsupported("p", p, "1 or 2")
     axis = axis_of(axis, x.type.rank)
     sizes = ctx.add(ops.Abs(x)) if p == 1 else ctx.times(x, x)
     norm = ctx.reduce(ops.Add, sizes, [axis], keep=True)

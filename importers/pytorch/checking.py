@@ -29,6 +29,12 @@ def check_rows(ctx: Context, indices: Value, extent: Extent) -> None:
     _check_between(ctx, indices, extent, IndexError, IN_SELF)
 
 
+def check_elements(ctx: Context, indices: Value, extent: Extent) -> None:
+    """Checks that indices, which may count from the end, name elements of a flattened tensor."""
+    message = "out of range: tried to access index {index} on a tensor of {extent} elements."
+    _check_between(ctx, indices, extent, IndexError, message, wraps=True)
+
+
 def _check_between(
     ctx: Context, indices: Value, extent: Extent, error: type[Exception], message: str, wraps: bool = False
 ) -> None:

@@ -133,16 +133,3 @@ def bucketize(self: Tensor, boundaries: Tensor, *, out_int32: bool = False, righ
 @composed("aten.bucketize.Scalar")
 def bucketize_number(self: float, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     return searchsorted(boundaries, self, out_int32=out_int32, right=right)
-
-
-@composed("aten.take.default")
-def take(self: Tensor, index: Tensor) -> Tensor:
-    return self.reshape(-1)[index.reshape(-1)].reshape(index.shape)
-
-
-@composed("aten.put.default")
-def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    flat = self.reshape(-1)
-    if not index.numel():
-        return self.clone()
-    return flat.index_put([index.reshape(-1)], source.reshape(-1), accumulate).reshape(self.shape)

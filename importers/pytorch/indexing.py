@@ -10,7 +10,7 @@ import numpy as np
 
 from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.emit import Emitter, neutral
-from trivium.importers.pytorch.checking import check_indices, check_rows, check_that
+from trivium.importers.pytorch.checking import check_elements, check_indices, check_rows, check_that
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.importers.pytorch.elementwise import floor_divide
 from trivium.importers.pytorch.reduction import scan
@@ -233,6 +233,31 @@ def _places(ctx: Context, x: Value, indices: Sequence[Value | None]) -> tuple[li
         places.append(ctx.broadcast(_from_front(ctx, place, ctx.extent(x, d)), shape))
     adjacent = dims_ == list(range(dims_[0], dims_[0] + len(dims_)))
     return places, dims_, dims_[0] if adjacent else 0
+
+
+@rule("aten.take.default")
+def take(ctx: Context, x: Value, index: Value) -> Value:
+    """take(Tensor self, Tensor index) -> Tensor"""
+    flat = ctx.flattened(x)
+    return _gather(ctx, flat, [_places_in_all(ctx, flat, index)])
+
+
+@rule("aten.put.default")
+def put(ctx: Context, x: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
+    """put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor"""
+    if 0 in index.type.shape:
+        return x
+    flat = ctx.flattened(x)
+    places = _places_in_all(ctx, flat, ctx.flattened(index))
+    written = _scatter_along(ctx, ops.Add if accumulate else None, flat, [0], [places], ctx.flattened(source))
+    return ctx.reshape(written, ctx.extents(x))
+
+
+def _places_in_all(ctx: Context, flat: Value, index: Value) -> Value:
+    """Returns indices into the elements of a tensor as places, which are checked."""
+    extent, index = ctx.extent(flat, 0), ctx.convert(index, I64)
+    check_elements(ctx, index, extent)
+    return _from_front(ctx, index, extent)
 
 
 def _from_front(ctx: Context, index: Value, extent: Extent) -> Value:

@@ -20,6 +20,8 @@ PROGRAMS: list[tuple[Callable[..., Any], Any, list[Any]]] = [
     (lambda i: TABLE.index_select(0, i), FINE, [WRONG, NEGATIVE]),
     (lambda i: TABLE.gather(0, i.unsqueeze(0)), FINE, [WRONG, NEGATIVE]),
     (lambda i: TABLE[i] * 2, FINE, [WRONG, NEGATIVE]),
+    (lambda i: TABLE.take(i), FINE - 12, [FINE + 10, FINE - 13]),
+    (lambda i: TABLE.put(i, torch.ones(2)), FINE - 12, [FINE + 10, FINE - 13]),
     (lambda i: TABLE[:, i], NEGATIVE, [torch.tensor([4]), torch.tensor([-5])]),
     (lambda i: TABLE.index_put((i,), torch.ones(4)), FINE, [WRONG]),
     (lambda i: TABLE.scatter(0, i.unsqueeze(0), 1.0), FINE, [WRONG, NEGATIVE]),
