@@ -132,8 +132,14 @@ class CpuTarget(LlvmTarget):
 
     def machine(self) -> llvm.TargetMachine:
         """Returns LLVM's code generator."""
-        target = llvm.Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.cpu, features=self.tuned_features, **CODE_GENERATION)
+        return code_generator(self.triple, self.cpu, self.tuned_features, **CODE_GENERATION)
+
+
+@functools.cache
+def code_generator(triple: str, cpu: str, features: str, **options: int | str) -> llvm.TargetMachine:
+    """Returns LLVM's code generator for a processor. It is kept, because its tables take longer to make than the code
+    of a small program; llvmlite lets one thread use it at a time."""
+    return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, **options)
 
 
 def machine_of(target: CpuTarget) -> Machine:

@@ -130,11 +130,8 @@ class _Link:
     def _collect(self) -> None:
         """Determines which symbols have a slot or a stub, and which are exposed to the dynamic linker."""
         symbols = self.source.symbols
-        self.kinds = {
-            number: self._kind(int(number))
-            for index in self.homes
-            for number in np.unique(self._relocations(index)["kind"])
-        }
+        numbers = {number for index in self.homes for number in self._relocations(index)["kind"].tolist()}
+        self.kinds = {number: self._kind(number) for number in numbers}
         slots, stubs, absolute = set[int](), set[int](), 0
         for index, (part, _) in self.homes.items():
             for _, number, symbol, _ in self._relocations(index).tolist():
@@ -154,7 +151,7 @@ class _Link:
         self.stubs = sorted(stubs)
         self.slots = sorted(slots | stubs)
         self.absolute = absolute
-        used = (int(s) for index in self.homes for s in np.unique(self._relocations(index)["symbol"]))
+        used = {symbol for index in self.homes for symbol in self._relocations(index)["symbol"].tolist()}
         undefined = {s for s in used if symbols[s].section == elf.SHN_UNDEF and symbols[s].name}
         exported = (i for i, s in enumerate(symbols) if s.binding != elf.STB_LOCAL and s.section != elf.SHN_UNDEF)
         self.public = [*sorted(undefined), *exported]
@@ -262,8 +259,8 @@ class _Link:
             self._apply(image, self.plt, 0, rows)
 
     def _apply(self, image: np.ndarray, part: _Part, start: int, rows: np.ndarray) -> None:
-        for number in np.unique(rows["kind"]):
-            kind, chosen = self._kind(int(number)), rows[rows["kind"] == number]
+        for number in set(rows["kind"].tolist()):
+            kind, chosen = self._kind(number), rows[rows["kind"] == number]
             offsets = chosen["offset"].astype(np.int64) + start
             if offsets.size and not (offsets.min() >= 0 and offsets.max() + 4 <= part.size):
                 raise CompileError(f"a relocation of {part.name} lies outside of it")

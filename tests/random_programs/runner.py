@@ -25,7 +25,7 @@ from tests.random_programs.tracked import Tracked, difference
 from tests.random_programs.tracking import Tracker
 from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget, host
+from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget, code_generator, host
 from trivium.compiler import memory_scheduler, pipeline
 from trivium.compiler.donation import DONOR
 from trivium.compiler.lower import lower
@@ -66,8 +66,7 @@ class Legalized(CpuTarget):
     themselves are not under test."""
 
     def machine(self) -> llvm.TargetMachine:
-        target = llvm.Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.cpu, features=self.features, **{**CODE_GENERATION, "opt": 0})
+        return code_generator(self.triple, self.cpu, self.features, **{**CODE_GENERATION, "opt": 0})
 
 
 @dataclass(frozen=True)
