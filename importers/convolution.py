@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from trivium.importers.dynamic import Extent, larger
 from trivium.importers.emit import Emitter, Padding, lowest
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I64, TensorType, is_float
+from trivium.ir.types import I64, ElementType, TensorType, is_float
 
 
 @dataclass(frozen=True)
@@ -103,22 +104,34 @@ def dimension_numbers(lhs: Layout, rhs: Layout, result: Layout) -> ops.ConvDimen
 
 
 def convolution(
-    emit: Emitter, x: Value, filter: Value, windows: Windows, layout: Layout, kernel: Layout, groups: int = 1
-) -> Value:
-    """Returns `x` convolved with `filter`, whose layout is `kernel`; the result has the layout of `x`."""
+    emit: Emitter, x: Value, filter: Value, windows: Windows, layout: Layout, kernel: Layout, groups: int = 1,
+    element_type: ElementType | None = None,
+) -> Value:  # fmt: skip
+    """Returns `x` convolved with `filter`, whose layout is `kernel`; the result has the layout of `x`, and by default
+    its element type."""
     edges = dict(zip(layout.space, windows.padding, strict=True))
     x, around = emit.with_known_padding(x, [edges.get(axis, (0, 0)) for axis in range(layout.rank)], 0)
-    return emit.add(
-        ops.Convolution(
-            x,
-            filter,
-            window_strides=tuple(windows.strides),
-            padding=tuple(around[axis] for axis in layout.space),
-            rhs_dilation=tuple(windows.dilations),
-            dimension_numbers=dimension_numbers(layout, kernel, layout),
-            feature_group_count=groups,
-            batch_group_count=1,
+    geometry = {
+        "window_strides": tuple(windows.strides),
+        "padding": tuple(around[axis] for axis in layout.space),
+        "lhs_dilation": None,
+        "rhs_dilation": tuple(windows.dilations),
+        "dimension_numbers": dimension_numbers(layout, kernel, layout),
+    }
+    return _convolved(emit, x, filter, geometry, groups, element_type)
+
+
+def _convolved(
+    emit: Emitter, x: Value, filter: Value, geometry: dict[str, Any], groups: int, element_type: ElementType | None
+) -> Value:
+    result = None
+    if element_type not in (None, x.type.element_type):
+        known = {name: value for name, value in geometry.items() if name != "window_reversal"}
+        result = TensorType(
+            ops.Convolution.infer(x.type, filter.type, **known, batch_group_count=1).shape, element_type
         )
+    return emit.add(
+        ops.Convolution(x, filter, **geometry, feature_group_count=groups, batch_group_count=1, result=result)
     )
 
 
@@ -138,7 +151,7 @@ def input_gradient(
 
 def transposed_convolution(
     emit: Emitter, x: Value, filter: Value, windows: Windows, beyond: Sequence[int], layout: Layout, kernel: Layout,
-    groups: int = 1,
+    groups: int = 1, element_type: ElementType | None = None,
 ) -> Value:  # fmt: skip
     """Returns the gradient of the input of the convolution whose gradient is `x`, with `beyond` elements after the last
     one that a window reaches, one entry per spatial dimension. Space may have any extent, except 0."""
@@ -146,29 +159,24 @@ def transposed_convolution(
         (reach - 1 - low, reach - 1 - high + more)
         for reach, (low, high), more in zip(windows.reaches, windows.padding, beyond, strict=True)
     ]
-    return _spread_convolution(emit, x, filter, windows, padding, layout, kernel, groups)
+    return _spread_convolution(emit, x, filter, windows, padding, layout, kernel, groups, element_type)
 
 
 def _spread_convolution(
     emit: Emitter, x: Value, filter: Value, windows: Windows, padding: Padding, layout: Layout, kernel: Layout,
-    groups: int,
+    groups: int, element_type: ElementType | None = None,
 ) -> Value:  # fmt: skip
     """Convolves the elements of `x`, spaced by the strides, with the reversed windows."""
     count = len(layout.space)
-    return emit.add(
-        ops.Convolution(
-            x,
-            exchanged_features(emit, filter, kernel, groups),
-            window_strides=(1,) * count,
-            padding=tuple(padding),
-            lhs_dilation=tuple(windows.strides),
-            rhs_dilation=tuple(windows.dilations),
-            window_reversal=(True,) * count,
-            dimension_numbers=dimension_numbers(layout, kernel, layout),
-            feature_group_count=groups,
-            batch_group_count=1,
-        )
-    )
+    geometry = {
+        "window_strides": (1,) * count,
+        "padding": tuple(padding),
+        "lhs_dilation": tuple(windows.strides),
+        "rhs_dilation": tuple(windows.dilations),
+        "window_reversal": (True,) * count,
+        "dimension_numbers": dimension_numbers(layout, kernel, layout),
+    }
+    return _convolved(emit, x, exchanged_features(emit, filter, kernel, groups), geometry, groups, element_type)
 
 
 def filter_gradient(

@@ -384,14 +384,14 @@ class DynamicEmitter(Emitter):
         kind = x.type.element_type
         return self.reduce(op, self.select(taken, x, self.scalar(neutral(op, kind), kind)), [dimension])
 
-    def matmul(self, lhs: Value, rhs: Value) -> Value:
+    def matmul(self, lhs: Value, rhs: Value, element_type: ElementType | None = None) -> Value:
         if self._is_static(lhs, rhs):
-            return super().matmul(lhs, rhs)
+            return super().matmul(lhs, rhs, element_type)
         left, right = self.extents(lhs), self.extents(rhs)
         batch = self.common_shape(left[:-2], right[:-2])
         lhs, rhs = self.broadcast(lhs, [*batch, *left[-2:]]), self.broadcast(rhs, [*batch, *right[-2:]])
         places = range(len(batch))
-        return self.dot(lhs, rhs, ([len(batch) + 1], [len(batch)]), (places, places))
+        return self.dot(lhs, rhs, ([len(batch) + 1], [len(batch)]), (places, places), element_type)
 
     def gather(self, x: Value, indices: Value, numbers: ops.GatherDimensionNumbers, sizes: Sequence[Extent]) -> Value:
         """Returns the windows of `x` of the shape `sizes` that begin at `indices`."""

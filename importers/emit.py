@@ -376,13 +376,13 @@ class Emitter(Builder):
         result = TensorType(shape, element_type or lhs.type.element_type)
         return self.add(ops.DotGeneral(lhs, rhs, dot_dimension_numbers=numbers, result=result))
 
-    def matmul(self, lhs: Value, rhs: Value) -> Value:
+    def matmul(self, lhs: Value, rhs: Value, element_type: ElementType | None = None) -> Value:
         """Returns NumPy's `matmul` of operands of rank 2 or more; leading dimensions are broadcast."""
         batch = broadcast_shape(lhs.type.shape[:-2], rhs.type.shape[:-2])
         lhs = self.broadcast(lhs, (*batch, *lhs.type.shape[-2:]))
         rhs = self.broadcast(rhs, (*batch, *rhs.type.shape[-2:]))
         count = len(batch)
-        return self.dot(lhs, rhs, ([count + 1], [count]), (range(count), range(count)))
+        return self.dot(lhs, rhs, ([count + 1], [count]), (range(count), range(count)), element_type)
 
     def take(self, x: Value, indices: Value, dimension: int = 0) -> Value:
         """Returns slices of `x` along a dimension, at `indices` of any shape, which replaces that dimension. Indices

@@ -14,14 +14,14 @@ from trivium.ir import ops
 from trivium.ir.core import Operation
 from trivium.ir.types import BF16, F16, F32, F64, I8, I32, UI8, Type
 
-_MULTIPLIED: dict[Type, set[Type]] = {
-    F32: {F32},
-    F64: {F64},
-    F16: {F16},
-    BF16: {BF16},
-    I32: {I8, UI8},
+_MULTIPLIED: dict[Type, tuple[set[Type], ...]] = {
+    F32: ({F32}, {F16}, {BF16}),
+    F64: ({F64},),
+    F16: ({F16},),
+    BF16: ({BF16},),
+    I32: ({I8, UI8},),
 }
-"""The types of operands that are multiplied, by the type of the result."""
+"""The types of operands that are multiplied with one another, by the type of the result."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def turned(op: Operation, target: Target) -> Turned:
     if not _has_features_last(op):
         return Turned()
     kinds = {operand.type.element_type for operand in op.operands}
-    if not kinds <= _MULTIPLIED.get(op.result.type.element_type, set()):
+    if not any(kinds <= together for together in _MULTIPLIED.get(op.result.type.element_type, ())):
         return Turned()
     cheaper = _in_order(op, target, target.layouts) < _as_it_lies(op, target, target.layouts)
     return Turned(set(op.lhs_dilation or ()) <= {1} and cheaper, _is_across(op))

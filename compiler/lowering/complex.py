@@ -51,15 +51,24 @@ def multiply(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
 
 
 def divide(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
-    """Smith's method: divides the smaller part of the divisor by the larger one, so that no intermediate overflows."""
+    """Smith's method: divides the smaller part of the divisor by the larger one, so that no intermediate overflows. As
+    in the interpreter, a divisor of zero divides both parts, and finite numbers over infinity are zero."""
+    sizes = b.apply("abs", y[0]), b.apply("abs", y[1])
+    endless = tuple(b.compare("EQ", size, float("inf")) for size in sizes)
+    infinite, zero = b.apply("or", *endless), b.constant(0.0, y[0].dtype)
+    y = tuple(
+        b.select(infinite, b.select(e, b.apply("sign", part), zero), part) for e, part in zip(endless, y, strict=True)
+    )
     swap = b.compare("LT", b.apply("abs", y[0]), b.apply("abs", y[1]))
     large, small = b.select(swap, y[1], y[0]), b.select(swap, y[0], y[1])
+    by_zero = b.apply("and", b.compare("EQ", large, 0.0), b.compare("EQ", small, 0.0))
     ratio = b.divide(small, large)
-    scale = b.add(large, b.multiply(small, ratio))
+    scale = b.select(by_zero, large, b.add(large, b.multiply(small, ratio)))
     first, second = b.select(swap, x[1], x[0]), b.select(swap, x[0], x[1])
-    real = b.divide(b.add(first, b.multiply(second, ratio)), scale)
-    imaginary = b.divide(b.subtract(second, b.multiply(first, ratio)), scale)
-    return real, b.select(swap, b.apply("negate", imaginary), imaginary)
+    real = b.divide(b.select(by_zero, first, b.add(first, b.multiply(second, ratio))), scale)
+    imaginary = b.divide(b.select(by_zero, second, b.subtract(second, b.multiply(first, ratio))), scale)
+    share = b.select(infinite, zero, _one(b, zero))
+    return b.multiply(real, share), b.multiply(b.select(swap, b.apply("negate", imaginary), imaginary), share)
 
 
 def negate(b: KernelBuilder, x: Pair) -> Pair:
@@ -219,13 +228,18 @@ def power(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
 
 
 def sine(b: KernelBuilder, x: Pair) -> Pair:
-    real = b.multiply(b.apply("sine", x[0]), b.apply("cosh", x[1]))
+    real = _factor(b, b.apply("sine", x[0]), b.apply("cosh", x[1]))
     return real, b.multiply(b.apply("cosine", x[0]), b.apply("sinh", x[1]))
 
 
 def cosine(b: KernelBuilder, x: Pair) -> Pair:
     real = b.multiply(b.apply("cosine", x[0]), b.apply("cosh", x[1]))
-    return real, b.apply("negate", b.multiply(b.apply("sine", x[0]), b.apply("sinh", x[1])))
+    return real, b.apply("negate", _factor(b, b.apply("sine", x[0]), b.apply("sinh", x[1])))
+
+
+def _factor(b: KernelBuilder, x: Register, scale: Register) -> Register:
+    """Multiplies by a scale that may overflow: zero stays zero."""
+    return b.select(b.compare("EQ", x, 0.0), x, b.multiply(x, scale))
 
 
 def tanh(b: KernelBuilder, x: Pair) -> Pair:

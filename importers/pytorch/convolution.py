@@ -14,6 +14,7 @@ from trivium.importers.convolution import (
     transposed_convolution,
 )
 from trivium.importers.convolution import convolution as convolve
+from trivium.importers.emit import accumulation_type
 from trivium.importers.pytorch.context import Context, rule, spread
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -43,15 +44,19 @@ def convolution(
     batched = input if input.type.rank == count + 2 else ctx.unsqueeze(input, [0])
     stride, padding, dilation = spread(stride, count, 1), spread(padding, count), spread(dilation, count, 1)
     layout, windows = Layout.channels_first(count), _windows(weight, stride, padding, dilation)
+    kind = input.type.element_type
+    # With a bias, the sum is rounded once, as in PyTorch.
+    wide = kind if bias is None else accumulation_type(kind)
     if transposed:
         beyond = spread(output_padding, count)
-        result = transposed_convolution(ctx, batched, weight, windows, beyond, layout, layout, groups)
+        result = transposed_convolution(ctx, batched, weight, windows, beyond, layout, layout, groups, wide)
     else:
-        result = convolve(ctx, batched, weight, windows, layout, layout, groups)
+        result = convolve(ctx, batched, weight, windows, layout, layout, groups, wide)
     result = ctx.reshape(result, shape)
     if bias is None:
         return result
-    return ctx.plus(result, ctx.broadcast_in_dim(bias, shape, [len(shape) - count - 1]))
+    bias = ctx.broadcast_in_dim(ctx.convert(bias, wide), shape, [len(shape) - count - 1])
+    return ctx.convert(ctx.plus(result, bias), kind)
 
 
 @rule("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 import torch
+import torch._prims
+import torch._refs
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._ops import OperatorBase, OpOverload
@@ -34,8 +36,15 @@ Result = Tensor | Sequence[Tensor]
 @cache
 def decompositions() -> dict[OpOverload, Callable[..., Result]]:
     """Returns PyTorch's decompositions of the ops that have no rule, and ours of those for which it has none."""
-    known = {**decomposition_table, **core_aten_decompositions(), **COMPOSED}
+    known = {**_primitives(), **decomposition_table, **core_aten_decompositions(), **COMPOSED}
     return {op: function for op, function in known.items() if isinstance(op, OpOverload) and str(op) not in rule}
+
+
+def _primitives() -> dict[OpOverload, Callable[..., Result]]:
+    """Returns how aten expresses PyTorch's primitives, to which some of its decompositions lead. Those that change an
+    argument are left out: a graph has none."""
+    found = (op for op in vars(torch._prims).values() if isinstance(op, OpOverload))
+    return {op: getattr(op, "impl_aten") for op in found if not op._schema.is_mutable}  # noqa: B009, not declared
 
 
 @cache
@@ -93,6 +102,15 @@ def transformer_encoder_layer(
         else:
             x = functional.layer_norm(x + part(x), (embed_dim,), weight, bias, eps)
     return x
+
+
+@composed("aten.nan_to_num.default")
+def nan_to_num(
+    self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    if self.is_complex():
+        return torch.view_as_complex(torch.nan_to_num(torch.view_as_real(self), nan, posinf, neginf))
+    return torch._refs.nan_to_num(self, nan, posinf, neginf)
 
 
 @composed("aten._weight_norm_interface_backward.default")

@@ -10,7 +10,7 @@ from trivium.importers.pytorch.checking import check_divisor
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F16, ComplexType, is_boolean, is_complex, is_float, is_integer
+from trivium.ir.types import F16, F64, ComplexType, is_boolean, is_complex, is_float, is_integer
 
 Scalar = Value | Number
 
@@ -53,6 +53,7 @@ BINARY = {
     "aten.bitwise_and.Tensor": ops.And,
     "aten.bitwise_left_shift.Tensor": ops.ShiftLeft,
     "aten.bitwise_left_shift.Tensor_Scalar": ops.ShiftLeft,
+    "aten.bitwise_left_shift.Scalar_Tensor": ops.ShiftLeft,
     "aten.bitwise_or.Scalar": ops.Or,
     "aten.bitwise_or.Tensor": ops.Or,
     "aten.bitwise_xor.Scalar": ops.Xor,
@@ -106,26 +107,27 @@ _register()
 @rule("aten.add.Tensor", "aten.add.Scalar")
 def add(ctx: Context, x: Scalar, other: Scalar, alpha: Number = 1) -> Value:
     """add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
-    return _binary(ctx, ops.Add, x, _scaled(ctx, other, alpha))
+    return _sum(ctx, ops.Add, x, other, alpha)
 
 
 @rule("aten.sub.Tensor", "aten.sub.Scalar")
 def sub(ctx: Context, x: Scalar, other: Scalar, alpha: Number = 1) -> Value:
     """sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
-    return _binary(ctx, ops.Subtract, x, _scaled(ctx, other, alpha))
+    return _sum(ctx, ops.Subtract, x, other, alpha)
 
 
 @rule("aten.rsub.Tensor", "aten.rsub.Scalar")
 def rsub(ctx: Context, x: Scalar, other: Scalar, alpha: Number = 1) -> Value:
     """rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
-    return _binary(ctx, ops.Subtract, other, _scaled(ctx, x, alpha))
+    return _sum(ctx, ops.Subtract, other, x, alpha)
 
 
-def _scaled(ctx: Context, x: Scalar, alpha: Number) -> Scalar:
+def _sum(ctx: Context, op: type, x: Scalar, other: Scalar, alpha: Number) -> Value:
+    """Returns the sum or difference of `x` and `alpha * other`, rounded once."""
     if alpha == 1:
-        return x
-    kind = ctx.result.element_type
-    return ctx.times(ctx.tensor(x, kind), ctx.tensor(alpha, kind))
+        return _binary(ctx, op, x, other)
+    x, other, factor = _widened(ctx, x, other, alpha)
+    return ctx.convert(ctx.binary(op, x, ctx.times(other, factor)), ctx.result.element_type)
 
 
 @rule("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor")
@@ -221,7 +223,7 @@ def _signs_differ(ctx: Context, x: Value, other: Value) -> Value:
 
 
 @rule(
-    *("aten.bitwise_right_shift.Tensor", "aten.bitwise_right_shift.Tensor_Scalar"),
+    *(f"aten.bitwise_right_shift.{overload}" for overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
     *("aten.__rshift__.Tensor", "aten.__rshift__.Scalar"),
 )
 def bitwise_right_shift(ctx: Context, x: Scalar, other: Scalar) -> Value:
@@ -235,9 +237,9 @@ def pow(ctx: Context, x: Scalar, exponent: Scalar) -> Value:
     """pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"""
     kind = ctx.result.element_type
     if isinstance(x, Value) and not isinstance(exponent, Value) and not isinstance(exponent, complex):
-        found = _small_power(ctx, ctx.convert(x, kind), exponent)
+        found = _small_power(ctx, _widened(ctx, x)[0], exponent)
         if found is not None:
-            return found
+            return ctx.convert(found, kind)
     return _binary(ctx, ops.Power, x, exponent)
 
 
@@ -319,9 +321,19 @@ def reciprocal(ctx: Context, x: Value) -> Value:
 @rule("aten.log2.default", "aten.log10.default")
 def log_of_base(ctx: Context, x: Value) -> Value:
     """log2(Tensor self) -> Tensor"""
-    base = 2 if "log2" in ctx.op else 10
-    logarithm = ctx.add(ops.Log(ctx.convert(x, ctx.result.element_type)))
-    return ctx.over(logarithm, ctx.scalar(math.log(base), logarithm.type.element_type))
+    kind, base = ctx.result.element_type, 2 if "log2" in ctx.op else 10
+    x = ctx.convert(x, kind)
+    if is_complex(kind):
+        parts = (ctx.add(part(ctx.add(ops.Log(x)))) for part in (ops.Real, ops.Imag))
+        return ctx.add(ops.Complex(*(ctx.times(part, ctx.scalar_like(1 / math.log(base), part)) for part in parts)))
+    # In double precision, so that the logarithms of powers of the base are integers, as in PyTorch.
+    wide = ctx.convert(x, F64)
+    logarithm = ctx.times(ctx.add(ops.Log(wide)), ctx.scalar(1 / math.log(base), F64))
+    if kind is F64:
+        whole = ctx.add(ops.RoundNearestEven(logarithm))
+        power = ctx.binary(ops.Power, ctx.scalar(float(base), F64), whole)
+        logarithm = ctx.select(ctx.compare("EQ", power, wide), whole, logarithm)
+    return ctx.convert(logarithm, kind)
 
 
 @rule("aten.exp2.default")
@@ -448,10 +460,13 @@ def clamp_max(ctx: Context, x: Value, max: Scalar) -> Value:
 def addcmul(ctx: Context, x: Value, tensor1: Value, tensor2: Value, *, value: Number = 1) -> Value:
     """addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"""
     op = ops.Multiply if "addcmul" in ctx.op else ops.Divide
-    return _binary(ctx, ops.Add, x, _scaled(ctx, _binary(ctx, op, tensor1, tensor2), value))
+    x, one, other, factor = _widened(ctx, x, tensor1, tensor2, value)
+    product = ctx.binary(op, one, other)
+    return ctx.convert(ctx.plus(x, product if value == 1 else ctx.times(product, factor)), ctx.result.element_type)
 
 
 @rule("aten.lerp.Scalar", "aten.lerp.Tensor")
 def lerp(ctx: Context, x: Value, end: Value, weight: Scalar) -> Value:
     """lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor"""
-    return ctx.plus(x, ctx.times(ctx.tensor(weight, x.type.element_type), ctx.minus(end, x)))
+    x, end, weight = _widened(ctx, x, end, weight)
+    return ctx.convert(ctx.plus(x, ctx.times(weight, ctx.minus(end, x))), ctx.result.element_type)

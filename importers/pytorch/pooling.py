@@ -119,6 +119,7 @@ def adaptive_max_pool_backward(ctx: Context, grad_output: Value, x: Value, indic
 
 
 @rule("aten.avg_pool1d.default", "aten.avg_pool2d.default", "aten.avg_pool3d.default")
+@in_single
 def avg_pool(
     ctx: Context,
     x: Value,
@@ -139,6 +140,7 @@ def avg_pool(
 
 
 @rule("aten.avg_pool2d_backward.default", "aten.avg_pool3d_backward.default")
+@in_single
 def avg_pool_backward(
     ctx: Context,
     grad_output: Value,

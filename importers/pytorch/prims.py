@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from trivium.importers.emit import accumulation_type
 from trivium.importers.pytorch import comparison, elementwise, joining, shape
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.elementwise import Scalar
@@ -60,7 +61,8 @@ def fmax(ctx: Context, x: Value, other: Value) -> Value:
 def hypot(ctx: Context, x: Value, other: Value) -> Value:
     """hypot(Tensor self, Tensor other) -> Tensor"""
     kind = ctx.result.element_type
-    one, two = (ctx.add(ops.Abs(ctx.convert(side, kind))) for side in (x, other))
+    wide = accumulation_type(kind)
+    one, two = (ctx.add(ops.Abs(ctx.convert(ctx.convert(side, kind), wide))) for side in (x, other))
     long, short = ctx.binary(ops.Maximum, one, two), ctx.binary(ops.Minimum, one, two)
     # Scaled by the longer side, so that no square overflows.
     share = ctx.over(short, long)
@@ -68,7 +70,7 @@ def hypot(ctx: Context, x: Value, other: Value) -> Value:
     length = ctx.select(ctx.compare("EQ", long, ctx.full_like(long, 0)), long, length)
     endless = ctx.full_like(long, math.inf)
     infinite = ctx.binary(ops.Or, ctx.compare("EQ", one, endless), ctx.compare("EQ", two, endless))
-    return ctx.select(infinite, endless, length)
+    return ctx.convert(ctx.select(infinite, endless, length), kind)
 
 
 @rule("prims.fma.default")

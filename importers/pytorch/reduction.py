@@ -101,7 +101,9 @@ def var_mean(
 @rule("aten.std.correction")
 def std(ctx: Context, x: Value, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Value:
     """std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
-    return ctx.add(ops.Sqrt(_moments(ctx, x, dim, correction, keepdim)[0]))
+    kind = x.type.element_type
+    wide = ctx.convert(x, accumulation_type(kind))
+    return ctx.convert(ctx.add(ops.Sqrt(_moments(ctx, wide, dim, correction, keepdim)[0])), ctx.result.element_type)
 
 
 def _moments(ctx: Context, x: Value, over: Dims, correction: float | None, keep: bool) -> tuple[Value, Value]:
@@ -135,7 +137,9 @@ def _freedom(ctx: Context, count: Extent, correction: float, like: Value) -> Val
 @rule("aten.cumsum.default", "aten.cumprod.default")
 def cumsum(ctx: Context, x: Value, dim: int) -> Value:
     """cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"""
-    return scan(ctx, ops.Add if "sum" in ctx.op else ops.Multiply, ctx.convert(x, ctx.result.element_type), dim)
+    kind = ctx.result.element_type
+    wide = ctx.convert(ctx.convert(x, kind), accumulation_type(kind))
+    return ctx.convert(scan(ctx, ops.Add if "sum" in ctx.op else ops.Multiply, wide, dim), kind)
 
 
 def scan(ctx: Context, op: type, x: Value, d: int) -> Value:
@@ -270,6 +274,9 @@ def searchsorted(
     # The position of a number is the count of elements of the sequence before it.
     rows = ctx.unsqueeze(sequence, [sequence.type.rank - 1]) if sequence.type.rank > 1 else sequence
     before = ctx.compare("LE" if right or side == "right" else "LT", rows, ctx.unsqueeze(x, [x.type.rank]))
+    if is_float(x.type.element_type):
+        # The place of NaN is the end.
+        before = ctx.binary(ops.Or, before, ctx.unsqueeze(ctx.compare("NE", x, x), [x.type.rank]))
     counted = ctx.convert(before, ctx.result.element_type)
     return ctx.reduce(ops.Add, counted, (counted.type.rank - 1,))
 

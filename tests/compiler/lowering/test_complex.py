@@ -86,3 +86,20 @@ def test_names_without_a_rule_are_reported() -> None:
     one = b.constant(1.0, "f32")
     with pytest.raises(CompileError, match="frobnicate of complex numbers cannot be compiled"):
         apply(b, "frobnicate", [(one, one)])
+
+
+def numbers(*parts: float) -> np.ndarray:
+    return np.array([complex(re, im) for re in parts for im in parts], np.complex64)
+
+
+def test_quotients_by_zero_and_infinity() -> None:
+    dividends, divisors = numbers(0.0, 1.0, -2.5), numbers(0.0, -0.0, np.inf, -np.inf)
+    x, y = np.repeat(dividends, len(divisors)), np.tile(divisors, len(dividends))
+    expect_same(binary("divide").replace("7x", f"{len(x)}x"), x, y, rtol=0)
+
+
+@pytest.mark.parametrize("op", ["sine", "cosine", "rsqrt"])
+def test_functions_of_imaginary_numbers_that_overflow(op: str) -> None:
+    text = function(f"%x: {KIND}", KIND, f"%0 = stablehlo.{op} %x : {KIND}", f"return %0 : {KIND}")
+    x = np.array([complex(0, size) for size in (100, -100, 1e30, -1e30, np.inf, -np.inf, 1)], np.complex64)
+    expect_same(text, x, rtol=2e-6)

@@ -121,4 +121,6 @@ CASES = [
     case("hypot.default", v(3.0, 0.0, INF, 1e30, -5.0), v(4.0, 0.0, NAN, 1e30, 12.0)),
     case("lerp.Scalar", f(3), f(3), 0.3),
     case("lerp.Tensor", f(3), f(3), p(3)),
+    *(case(f"bitwise_{side}_shift.Scalar_Tensor", -13, torch.tensor([0, 1, 3])) for side in ("left", "right")),
+    *(case(f"{name}.default", torch.complex(v(0.0, 1.0, -2.0), v(0.0, 0.0, 1.0))) for name in ("log2", "log10")),
 ]

@@ -62,7 +62,7 @@ CASES = [
     case("kthvalue.default", SCALAR, 1),
     case("median.default", f(3, 4)),
     case("median.default", TIES),
-    case("searchsorted.Tensor", v(1.0, 2.0, 2.0, 5.0), v(2.0, 0.0, 9.0, 5.0)),
+    case("searchsorted.Tensor", v(1.0, 2.0, 2.0, 5.0), v(2.0, 0.0, 9.0, 5.0, NAN, -NAN)),
     case("searchsorted.Tensor", i(3, 6).sort()[0], i(3, 2), right=True, out_int32=True),
     case("topk.default", f(5, 2), 3, 0, False),
     *(case(f"{name}softmax.default", f(2, 5), 1, False) for name in ("_", "_log_")),
