@@ -43,7 +43,7 @@ def api() -> int:
     """Returns the address of the table, PJRT's `PJRT_Api`, for plugin hosts. Programs can be compiled from here on,
     until the interpreter exits."""
     library = native.load()
-    _set_compiler(library, _compile, _release, _serialize, _trace, _check_options)
+    _set_compiler(library, _compile, _release, _serialize, _trace, _check_options, _describe)
     library.trivium_pjrt_set_accelerators(ctypes.byref(_accelerators()))
     atexit.register(_finish, library)
     library.GetPjrtApi.restype = ctypes.c_void_p
@@ -55,16 +55,23 @@ def _finish(library: ctypes.CDLL) -> None:
     Python function then."""
     library.trivium_pjrt_finish()
     library.trivium_pjrt_set_accelerators(None)
-    _set_compiler(library, COMPILE(), RELEASE(), SERIALIZE(), TRACE(), OPTIONS())
+    _set_compiler(library, COMPILE(), RELEASE(), SERIALIZE(), TRACE(), OPTIONS(), SERIALIZE())
 
 
 def _set_compiler(
-    library: ctypes.CDLL, compile: object, release: object, serialize: object, trace: object, options: object
+    library: ctypes.CDLL,
+    compile: object,
+    release: object,
+    serialize: object,
+    trace: object,
+    options: object,
+    describe: object,
 ) -> None:
     library.trivium_pjrt_set_compiler(compile, release)
     library.trivium_pjrt_set_serializer(serialize)
     library.trivium_pjrt_set_tracer(trace)
     library.trivium_pjrt_set_options_check(options)
+    library.trivium_pjrt_set_describer(describe)
 
 
 @COMPILE
@@ -94,8 +101,19 @@ def _release(handle: int) -> None:
 @SERIALIZE
 def _serialize(handle: int, sink: int, failure: int) -> int:
     """Called from native code, like `_compile`."""
+    return _written(lambda: _kept[handle].serialized(), sink, failure)
+
+
+@SERIALIZE
+def _describe(handle: int, sink: int, failure: int) -> int:
+    """Called from native code, like `_compile`."""
+    return _written(lambda: _kept[handle].optimized_program(), sink, failure)
+
+
+def _written(data_of: Callable[[], bytes], sink: int, failure: int) -> int:
+    """Passes bytes to native code."""
     try:
-        data = _kept[handle].serialized()
+        data = data_of()
         native.load().trivium_pjrt_write(ctypes.c_void_p(sink), data, ctypes.c_size_t(len(data)))
         return 0
     except BaseException as error:

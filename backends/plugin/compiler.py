@@ -18,10 +18,10 @@ from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
 from trivium.backends.interface import ALIASES, TRANSFERS
 from trivium.backends.pjrt import Client
 from trivium.backends.plugin.accelerators import client_of, programs
-from trivium.backends.plugin.description import DESCRIPTION, description, layout_attributes
 from trivium.backends.plugin.division import Division, divide, fill_pieces, held_bytes
 from trivium.backends.plugin.foreign import Find, register_foreign_functions, register_targets
-from trivium.backends.plugin.layouts import LAYOUTS, Layouts, take_layouts, types_of
+from trivium.backends.plugin.layouts import LAYOUTS, Layouts, take_layouts
+from trivium.backends.plugin.shardings import shardings_text
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
 from trivium.backends.plugin.together import DividedProgram, loaded_by_all
 from trivium.backends.table.abi import TYPES
@@ -37,6 +37,9 @@ BYTECODE = b"ML\xefR"
 
 ARTIFACT = "trivium-artifact"
 """The format of serialized programs, under the native runtime's name for it."""
+
+HLO = "hlo"
+"""The name of a serialized program's text with the optimized program, in hexadecimal digits."""
 
 MEMORY_KIND, OWN = "mhlo.memory_kind", "device"
 """The attribute with which JAX says in which memory an argument or a result is, and its name for the device's own."""
@@ -75,9 +78,31 @@ class Kept:
             "fingerprint": self.fingerprint,
             "donated": donated,
             LAYOUTS: self.layouts.text(),
-            DESCRIPTION: _description(self.executable, self.division, self.layouts),
+            HLO: self.optimized_program().hex(),
         }
         return to_bytes(replace(whole, texts={**whole.texts, **division, **own}))
+
+    def optimized_program(self) -> bytes:
+        """Returns the program for hosts that show it, in XLA's format."""
+        if not self.is_compiled:
+            return bytes.fromhex(self.executable.artifact.texts.get(HLO, ""))
+        from trivium.backends.plugin.hlo import Interface, Port, optimized_program
+
+        division, layouts, stages = self.division, self.layouts, self.executable.stages
+        orders = (*layouts.arguments, *layouts.results)
+        held = [None] * len(orders) if division is None else [*division.arguments, *division.results]
+        ports, count = list(map(Port, orders, held)), len(layouts.arguments)
+        interface = Interface(
+            stages.graph.sym_name or self.executable.name,
+            1 if division is None else division.replicas,
+            1 if division is None else division.partitions,
+            ports[:count],
+            ports[count:],
+            _aliases(self.executable, division),
+            _donated(self.executable, division),
+            () if division is None else division.shardings,
+        )
+        return optimized_program(stages.graph, stages.target, interface)
 
 
 Inspector = Callable[[object, str], None]
@@ -111,6 +136,8 @@ def compile_program(
     if not isinstance(executable, Compiled):
         raise CompileError(f"{executable.name} has dynamic shapes, expected static ones")
     division = None if divided is None else divided.division
+    if division is not None:
+        division.check(executable.artifact)
     kept = _fill(reply, executable, division, layouts, hashlib.sha256(code).hexdigest())
     return _shared(kept, gpus, reply.handle)
 
@@ -195,15 +222,6 @@ def _count(executable: Compiled, division: Division | None) -> int:
     return len(executable.inputs) if division is None else len(division.arguments)
 
 
-def _description(executable: Compiled, division: Division | None, layouts: Layouts) -> str:
-    """Returns the module that shows the program to hosts."""
-    if division is not None:
-        return division.description
-    inputs = types_of(executable.inputs, layouts.arguments)
-    results = types_of(executable.outputs, layouts.results)
-    return description(inputs, results, layout_attributes(inputs, results, (*layouts.arguments, *layouts.results)))
-
-
 def _fill(
     reply: CompileReply, executable: Compiled, division: Division | None, layouts: Layouts, fingerprint: str
 ) -> Kept:
@@ -214,7 +232,7 @@ def _fill(
     aliases = (ctypes.c_int32 * count)(*_aliases(executable, division))
     name, digest = executable.name.encode(), fingerprint.encode()
     transfers = executable.artifact.texts.get(TRANSFERS, "").encode()
-    described, orders = _description(executable, division, layouts).encode(), layouts.text().encode()
+    shardings = b"" if division is None else shardings_text(division.shardings).encode()
     cost, memory = executable.cost_analysis(), executable.memory_analysis()
     fields = {
         "handle": next(_handles),
@@ -234,8 +252,8 @@ def _fill(
         "transcendentals": cost["transcendentals"],
         "bytes_accessed": cost["bytes accessed"],
         "transfers": transfers,
-        "layouts": orders,
-        "description": described,
+        "layouts": layouts.text().encode(),
+        "shardings": shardings,
     }
     texts = [value for value in fields.values() if isinstance(value, bytes)]
     for field, value in fields.items():

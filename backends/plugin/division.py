@@ -11,22 +11,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trivium.backends.interface import DIVISION
-from trivium.backends.plugin.description import DESCRIPTION, description, layout_attributes
 from trivium.backends.plugin.layouts import Layouts, Order, in_memory, take_layouts
+from trivium.backends.plugin.shardings import SHARDINGS, read_shardings, shardings_text, tiles_of
 from trivium.backends.plugin.structures import CompileReply, PieceType
 from trivium.compiler.artifact import Artifact, Slot
 from trivium.compiler.passes.partition import Held, Partitioned, partition
+from trivium.compiler.passes.tokens import EMPTY
 from trivium.compiler.pipeline import inline
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
 from trivium.ir.sharding import Part
-from trivium.ir.types import TensorType, Type
+from trivium.ir.types import TOKEN, Type
 
 
 @dataclass(frozen=True)
 class Division:
-    """How devices hold the arguments and results of a program that they run together, and a module that shows this to
-    hosts."""
+    """How devices hold the arguments and results of a program that they run together. `shardings` is the same as XLA's
+    messages, of arguments and then of results, for hosts."""
 
     replicas: int
     partitions: int
@@ -34,7 +35,7 @@ class Division:
     results: Sequence[Held]
     is_shared: bool
     has_device: bool
-    description: str
+    shardings: Sequence[bytes]
 
     @property
     def count(self) -> int:
@@ -49,7 +50,7 @@ class Division:
             numbers.append(len(held))
             for each in held:
                 numbers += each.is_whole, len(each.part.shape), *each.part.shape, *itertools.chain(*each.part.begins)
-        return {DIVISION: " ".join(str(int(number)) for number in numbers), DESCRIPTION: self.description}
+        return {DIVISION: " ".join(str(int(number)) for number in numbers), SHARDINGS: shardings_text(self.shardings)}
 
     @classmethod
     def read(cls, texts: Mapping[str, str]) -> Division | None:
@@ -68,7 +69,7 @@ class Division:
 
         arguments, results = ([held() for _ in range(next(numbers))] for _ in range(2))
         flags = bool(is_shared), bool(has_device)
-        return cls(replicas, partitions, arguments, results, *flags, texts.get(DESCRIPTION, ""))
+        return cls(replicas, partitions, arguments, results, *flags, read_shardings(texts.get(SHARDINGS, "")))
 
     def check(self, artifact: Artifact) -> None:
         """Raises an `Error` if the program has other arrays."""
@@ -93,7 +94,7 @@ class Divided:
     def inspected(self) -> Iterator[tuple[object, str]]:
         """Yields what each inspection of shardings passes with its question, and the answer in XLA's notation."""
         for found in self.program.inspected:
-            yield found.asker, "{manual}" if found.part is None else _sharding(found.type, found.part)
+            yield found.asker, "{manual}" if found.part is None else tiles_of(found.type, found.part).text()
 
 
 def divide(module: Module, replicas: int, partitions: int) -> Divided | None:
@@ -106,10 +107,20 @@ def divide(module: Module, replicas: int, partitions: int) -> Divided | None:
     taken = take_layouts(divided.module)
     # The number of the device is an argument of the program, but not of its hosts.
     layouts = Layouts(taken.arguments[: len(divided.arguments)], taken.results)
-    described = _description(wholes.inputs, wholes.results, divided, layouts)
-    held = _in_memory(divided.arguments, layouts.arguments), _in_memory(divided.results, layouts.results)
-    division = Division(replicas, partitions, *held, divided.is_shared, divided.has_device, described)
+    kinds = zip((*wholes.inputs, *wholes.results), (*divided.arguments, *divided.results), strict=True)
+    shardings = [tiles_of(kind, held.part).proto() for kind, held in kinds]
+    arguments, results = _as_arrays(wholes.inputs, divided.arguments), _as_arrays(wholes.results, divided.results)
+    held = _in_memory(arguments, layouts.arguments), _in_memory(results, layouts.results)
+    division = Division(replicas, partitions, *held, divided.is_shared, divided.has_device, shardings)
     return Divided(divided, division, layouts)
+
+
+def _as_arrays(kinds: Sequence[Type], held: Sequence[Held]) -> list[Held]:
+    """Returns how devices hold values once tokens are arrays without elements."""
+    return [
+        replace(each, part=Part.whole(EMPTY.static_shape, len(each.part.begins))) if kind is TOKEN else each
+        for kind, each in zip(kinds, held, strict=True)
+    ]
 
 
 def _in_memory(held: Sequence[Held], orders: Sequence[Order]) -> list[Held]:
@@ -130,51 +141,6 @@ def fill_pieces(reply: CompileReply, division: Division) -> Sequence[Any]:
 
 def _integers(numbers: Sequence[int]) -> Any:
     return (ctypes.c_int64 * len(numbers))(*numbers)
-
-
-def _description(inputs: Sequence[Type], results: Sequence[Type], divided: Partitioned, layouts: Layouts) -> str:
-    """Returns a module in which the program has the parts of each device, with the shardings and layouts of arguments
-    and results."""
-    before = ", ".join(f'"{_sharding(kind, held.part)}"' for kind, held in zip(inputs, divided.arguments, strict=True))
-    after = [_sharding(kind, held.part) for kind, held in zip(results, divided.results, strict=True)]
-    inputs = [_own(kind, held) for kind, held in zip(inputs, divided.arguments, strict=True)]
-    results = [_own(kind, held) for kind, held in zip(results, divided.results, strict=True)]
-    # XLA has one sharding for a result that is an empty tuple.
-    together = after[0] if len(after) == 1 else f"{{{', '.join(after or ['{replicated}'])}}}"
-    attributes = f'mhlo.spmd_output_sharding = "{together}", mhlo.spmd_parameters_shardings = [{before}]'
-    orders = layout_attributes(inputs, results, (*layouts.arguments, *layouts.results))
-    return description(inputs, results, ", ".join(filter(None, (attributes, orders))))
-
-
-def _own(kind: Type, held: Held) -> Type:
-    """Returns the type of a device's part."""
-    return TensorType(held.part.shape, kind.element_type) if isinstance(kind, TensorType) else kind
-
-
-def _sharding(kind: Type, part: Part) -> str:
-    """Returns XLA's notation: the devices of each part, part by part; devices that hold the same part follow each
-    other."""
-    if not isinstance(kind, TensorType) or (part.shape == kind.static_shape and not part.terms):
-        return "{replicated}"
-    counts = [whole // own if own else 1 for whole, own in zip(kind.static_shape, part.shape, strict=True)]
-    order = sorted(range(len(part.begins)), key=lambda device: (part.begins[device], device))
-    copies = len(order) // math.prod(counts)
-    last = [copies] if copies > 1 else []
-    note = " last_tile_dim_replicate" if copies > 1 else ""
-    if part.terms:
-        terms = len(part.terms[0])
-        if terms == len(order):
-            return "{unreduced}"
-        order = _with_terms(order, part)
-        last = [copies // terms, terms]
-        note = " last_tile_dims={replicated,unreduced}"
-    return f"{{devices=[{','.join(map(str, [*counts, *last]))}]{','.join(map(str, order))}{note}}}"
-
-
-def _with_terms(order: Sequence[int], part: Part) -> list[int]:
-    """Orders devices so that those with terms of one part follow each other, after those of each other copy of it."""
-    groups = {group[0]: group for group in part.terms}
-    return [device for first in order if first in groups for device in groups[first]]
 
 
 def held_bytes(slots: Sequence[Slot], held: Sequence[Held]) -> list[int]:

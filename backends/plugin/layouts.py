@@ -7,14 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trivium.compiler.artifact import Slot
 from trivium.ir.builder import Builder
 from trivium.ir.core import BlockArgument, Value
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
 from trivium.ir.ops import Transpose
 from trivium.ir.sharding import Part
-from trivium.ir.types import TensorType, tensor
+from trivium.ir.types import TensorType
 
 MODE = "mhlo.layout_mode"
 """The attribute of an argument or a result: its dimensions from the one whose elements are next to each other to the
@@ -86,16 +85,6 @@ def in_memory(part: Part, order: Order) -> Part:
         return tuple(numbers[dimension] for dimension in reversed(order)) if order else tuple(numbers)
 
     return replace(part, shape=turned(part.shape), begins=tuple(map(turned, part.begins)))
-
-
-def types_of(slots: Sequence[Slot], orders: Sequence[Order]) -> list[TensorType]:
-    """Returns the types of arrays as hosts know them, by the slots and layouts of the program."""
-    return [
-        tensor(*(slot.shape[len(order) - 1 - order.index(d)] for d in range(len(order))), of=slot.dtype)
-        if order
-        else slot.type
-        for slot, order in zip(slots, orders, strict=True)
-    ]
 
 
 def _order(mode: object, value: Value) -> Order:

@@ -59,7 +59,7 @@ class CompileReply(ctypes.Structure):
         ("pieces", ctypes.POINTER(PieceType)),
         ("is_shared", ctypes.c_int32),
         ("has_device", ctypes.c_int32),
-        ("description", ctypes.c_char_p),
+        ("shardings", ctypes.c_char_p),
         ("transfers", ctypes.c_char_p),
         ("layouts", ctypes.c_char_p),
     )

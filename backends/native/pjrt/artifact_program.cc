@@ -127,7 +127,7 @@ double Number(const Reader& reader, std::string_view name) { return std::strtod(
 // How several devices run a program: the numbers that backends/plugin/division.py writes.
 class Division {
  public:
-  explicit Division(const Reader& reader) : description(reader.about("description")), rest_(reader.about("division")) {
+  explicit Division(const Reader& reader) : shardings(reader.about("shardings")), rest_(reader.about("division")) {
     if (rest_.empty()) return;
     replicas = Number(kMostDevices);
     partitions = Number(kMostDevices);
@@ -144,7 +144,6 @@ class Division {
 
   // Fills in the reply, whose arrays have the sizes in `slots`, and which points into this object.
   void Fill(CompileReply& reply) {
-    reply.description = description.c_str();
     if (is_one()) return;
     if (arguments != reply.num_arguments || results != reply.num_results) throw Damaged("its devices have other arrays");
     for (size_t i = 0; i < pieces_.size(); ++i) {
@@ -154,6 +153,7 @@ class Division {
       types_.push_back({piece.is_whole, piece.dims.data(), piece.begins.data()});
     }
     reply.pieces = types_.data();
+    reply.shardings = shardings.c_str();
     reply.is_shared = is_shared;
     reply.has_device = has_device;
   }
@@ -161,7 +161,7 @@ class Division {
   int64_t replicas = 1, partitions = 1;
   bool is_shared = false, has_device = false;
   size_t arguments = 0, results = 0;
-  const std::string description;
+  const std::string shardings;
 
  private:
   static constexpr uint64_t kMostDevices = 1024;
@@ -210,6 +210,7 @@ class ArtifactMemory {
 
   std::string_view bytes() const { return {pages_.get(), size_}; }
   const Division& division() const { return division_; }
+  std::string_view description() const { return reader_.about("hlo"); }
 
   // Points into this object.
   CompileReply Reply() {
@@ -312,9 +313,9 @@ std::shared_ptr<CompiledProgram> LoadArtifact(std::string_view bytes, const std:
     }
     auto memory = std::make_shared<ArtifactMemory>(bytes);
     const CompileReply reply = memory->Reply();
-    const std::string_view kept = memory->bytes();
+    const std::string_view kept = memory->bytes(), description = memory->description();
     const auto [replicas, partitions] = std::pair(memory->division().replicas, memory->division().partitions);
-    return std::make_shared<CompiledProgram>(reply, replicas, partitions, kept, std::move(memory));
+    return std::make_shared<CompiledProgram>(reply, replicas, partitions, kept, description, std::move(memory));
   } catch (const Damaged& damaged) {
     throw Failure(Error_Code_INVALID_ARGUMENT, damaged.what());
   }

@@ -147,6 +147,13 @@ void DescribedKind(MemoryDescription_Kind_Args& args) {
   args.kind_id = args.memory_description->id;
 }
 
+void NoAttributes(Device_GetAttributes_Args& args) {
+  args.attributes = nullptr;
+  args.num_attributes = 0;
+  args.device_attributes = nullptr;
+  args.attributes_deleter = [](Device_Attributes*) {};
+}
+
 }  // namespace
 
 void BindDevices(Api& api) {
@@ -162,6 +169,7 @@ void BindDevices(Api& api) {
   api.Device_AddressableMemories = Method<AddressableMemories>;
   api.Device_DefaultMemory = Method<DefaultMemory>;
   api.Device_MemoryStats = Method<MemoryStats>;
+  api.Device_GetAttributes = Method<NoAttributes>;
   api.Memory_Id = Method<MemoryId>;
   api.Memory_Kind = Method<MemoryKind>;
   api.Memory_Kind_Id = Method<MemoryKindId>;

@@ -7,7 +7,7 @@
 namespace trivium::pjrt {
 namespace {
 
-constexpr std::string_view kMemoryKind = "device", kFormat = "mlir";
+constexpr std::string_view kMemoryKind = "device", kFormat = "hlo_with_config";
 
 NamedValue Cost(std::string_view name, double value) {
   NamedValue cost{};
@@ -31,7 +31,12 @@ Executable::Executable(std::shared_ptr<CompiledProgram> compiled) : program(std:
     result_memory_kind_sizes.push_back(kMemoryKind.size());
     layouts_.push_back(LayoutOf(shape));
   }
-  for (Layouts_MemoryLayout& layout : layouts_) result_layouts.push_back(&layout);
+  for (const Shape& shape : program->arguments) layouts_.push_back(LayoutOf(shape));
+  for (size_t i = 0; i < layouts_.size(); ++i) (i < program->results.size() ? result_layouts : argument_layouts).push_back(&layouts_[i]);
+  for (const std::string& sharding : program->shardings) {
+    shardings.push_back(sharding.data());
+    sharding_sizes.push_back(sharding.size());
+  }
   costs = {Cost("flops", program->flops), Cost("transcendentals", program->transcendentals),
            Cost("bytes accessed", program->bytes_accessed)};
 }
@@ -68,16 +73,17 @@ void Fingerprint(Executable_Fingerprint_Args& args) {
 
 // Called twice: for the size, and then with memory of that size.
 void OptimizedProgram(Executable_OptimizedProgram_Args& args) {
-  const std::string& text = args.executable->program->description;
   Require(args.program != nullptr, "the program is null");
-  if (text.empty()) throw Failure(Error_Code_UNIMPLEMENTED, "the program has no text after compilation");
+  const CompiledProgram& program = *args.executable->program;
+  const std::shared_ptr<const std::string> bytes = program.Described();
   args.program->format = kFormat.data();
   args.program->format_size = kFormat.size();
   if (args.program->code != nullptr) {
-    Require(args.program->code_size >= text.size(), "the memory for the program is too small");
-    std::memcpy(args.program->code, text.data(), text.size());
+    Require(args.program->code_size >= bytes->size(), "the memory for the program is too small");
+    std::memcpy(args.program->code, bytes->data(), bytes->size());
+    program.ForgetDescribed();
   }
-  args.program->code_size = text.size();
+  args.program->code_size = bytes->size();
 }
 
 void GetCostAnalysis(Executable_GetCostAnalysis_Args& args) {

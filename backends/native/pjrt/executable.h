@@ -26,7 +26,9 @@ struct Executable {
   std::vector<size_t> result_ranks;
   std::vector<const char*> result_memory_kinds;
   std::vector<size_t> result_memory_kind_sizes;
-  std::vector<Layouts_MemoryLayout*> result_layouts;
+  std::vector<Layouts_MemoryLayout*> argument_layouts, result_layouts;
+  std::vector<const char*> shardings;  // of the arguments, then of the results; empty for a program of one device
+  std::vector<size_t> sharding_sizes;
   std::vector<NamedValue> costs;
 
  private:

@@ -10,5 +10,6 @@ Extension_Base* CallbacksExtension(Extension_Base* next);
 Extension_Base* ForeignFunctionsExtension(Extension_Base* next);
 Extension_Base* LayoutsExtension(Extension_Base* next);
 Extension_Base* MemoryDescriptionsExtension(Extension_Base* next);
+Extension_Base* ShardingsExtension(Extension_Base* next);
 
 }  // namespace trivium::pjrt

@@ -43,6 +43,11 @@ void OfOutputs(Layouts_PJRT_Executable_GetOutputLayouts_Args& args) {
   args.layouts = args.executable->result_layouts.data();
 }
 
+void OfArguments(Layouts_PJRT_Executable_GetParameterLayouts_Args& args) {
+  args.num_parameters = args.executable->argument_layouts.size();
+  args.layouts = args.executable->argument_layouts.data();
+}
+
 }  // namespace
 
 Extension_Base* LayoutsExtension(Extension_Base* next) {
@@ -54,6 +59,7 @@ Extension_Base* LayoutsExtension(Extension_Base* next) {
       Method<OfBuffer>,
       Method<Default<Layouts_PJRT_Topology_GetDefaultLayout_Args>>,
       Method<OfOutputs>,
+      Method<OfArguments>,
   };
   return &extension.base;
 }

@@ -65,7 +65,7 @@ Api MakeApi() {
   Api api{};
   api.struct_size = sizeof(Api);
   api.extension_start =
-      LayoutsExtension(MemoryDescriptionsExtension(ForeignFunctionsExtension(CallbacksExtension(profiler::ProfilerExtension()))));
+      LayoutsExtension(ShardingsExtension(MemoryDescriptionsExtension(ForeignFunctionsExtension(CallbacksExtension(profiler::ProfilerExtension())))));
   api.pjrt_api_version.struct_size = sizeof(Api_Version);
   api.pjrt_api_version.major_version = kMajorVersion;
   api.pjrt_api_version.minor_version = kMinorVersion;

@@ -22,6 +22,7 @@ std::atomic<ReleaseFunction> release_function{nullptr};
 std::atomic<SerializeFunction> serialize_function{nullptr};
 std::atomic<TraceFunction> trace_function{nullptr};
 std::atomic<OptionsFunction> options_function{nullptr};
+std::atomic<DescribeFunction> describe_function{nullptr};
 
 Shape Copied(const SlotType& slot) { return ShapeOf(static_cast<Buffer_Type>(slot.type), slot.dims, static_cast<size_t>(slot.rank)); }
 
@@ -46,6 +47,17 @@ void TakeLayouts(const char* text, std::vector<Shape>& arguments, std::vector<Sh
   Require(words.fail(), "there are more layouts than arrays");
 }
 
+// Reads the digits of bytes. Between the digits of messages, programs have spaces; "-" is an empty message.
+std::string FromDigits(std::string_view digits) {
+  std::string bytes;
+  if (digits == "-") return bytes;
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  const bool is_written = digits.size() % 2 == 0 && digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  Require(is_written, "the program's bytes are not written in hexadecimal digits");
+  for (size_t i = 0; i < digits.size(); i += 2) bytes += static_cast<char>(digit(digits[i]) << 4 | digit(digits[i + 1]));
+  return bytes;
+}
+
 // Reads a piece, and makes `shape` the shape of a part.
 Piece Divided(const PieceType& type, Shape& shape, int64_t devices) {
   Piece piece{type.is_whole != 0, shape, shape, {}};
@@ -67,10 +79,9 @@ Piece Divided(const PieceType& type, Shape& shape, int64_t devices) {
 }  // namespace
 
 CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, int64_t partitions, std::string_view artifact,
-                                 std::shared_ptr<const void> memory)
+                                 std::string_view description, std::shared_ptr<const void> memory)
     : name(reply.name),
       fingerprint(reply.fingerprint),
-      description(reply.description == nullptr ? "" : reply.description),
       num_replicas(replicas),
       num_partitions(partitions),
       is_shared(reply.is_shared != 0),
@@ -84,6 +95,7 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
       bytes_accessed(reply.bytes_accessed),
       reply_(reply),
       artifact_(artifact),
+      description_(description),
       memory_(std::move(memory)),
       arenas_(reply.arena_size, reply.arena_alignment),
       nanoseconds_(Estimate(reply)) {
@@ -95,6 +107,9 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
     for (Shape& result : results) result_pieces.push_back(Divided(*piece++, result, num_devices()));
   }
   TakeLayouts(reply.layouts, arguments, results);
+  std::istringstream words(reply.shardings == nullptr ? "" : reply.shardings);
+  for (std::string word; words >> word;) shardings.push_back(FromDigits(word));
+  Require(shardings.empty() || shardings.size() == arguments.size() + results.size(), "its arrays have other shardings");
   for (const Shape& result : results) result_bytes.push_back(result.bytes());
   donated.assign(reply.donated, reply.donated + reply.num_arguments);
   aliases.assign(results.size(), -1);
@@ -172,6 +187,27 @@ std::string CompiledProgram::Serialized() const {
   return bytes;
 }
 
+std::shared_ptr<const std::string> CompiledProgram::Described() const {
+  const std::lock_guard<std::mutex> lock(described_mutex_);
+  if (described_ != nullptr) return described_;
+  if (memory_ != nullptr) {
+    if (description_.empty()) throw Failure(Error_Code_UNIMPLEMENTED, name + " was serialized without its optimized program");
+    return described_ = std::make_shared<const std::string>(FromDigits(description_));
+  }
+  const DescribeFunction describe = describe_function.load();
+  if (describe == nullptr) throw Failure(Error_Code_UNIMPLEMENTED, "optimized programs are shown in a process with Python only");
+  std::string bytes, failure;
+  if (const int32_t status = describe(reply_.handle, &bytes, &failure)) {
+    throw Failure(static_cast<Error_Code>(status), failure.empty() ? name + " cannot be shown" : failure);
+  }
+  return described_ = std::make_shared<const std::string>(std::move(bytes));
+}
+
+void CompiledProgram::ForgetDescribed() const {
+  const std::lock_guard<std::mutex> lock(described_mutex_);
+  described_.reset();
+}
+
 namespace {
 
 // The compiler. Python registers it, at the latest now.
@@ -227,7 +263,12 @@ TRIVIUM_EXPORT void trivium_pjrt_set_tracer(trivium::pjrt::TraceFunction trace) 
 // The same for the function that checks options of the compiler.
 TRIVIUM_EXPORT void trivium_pjrt_set_options_check(trivium::pjrt::OptionsFunction check) { trivium::pjrt::options_function.store(check); }
 
-// Receives the bytes of a serialized program.
+// The same for the function that returns optimized programs.
+TRIVIUM_EXPORT void trivium_pjrt_set_describer(trivium::pjrt::DescribeFunction describe) {
+  trivium::pjrt::describe_function.store(describe);
+}
+
+// Receives the bytes of a serialized or optimized program.
 TRIVIUM_EXPORT void trivium_pjrt_write(void* sink, const char* data, size_t size) { static_cast<std::string*>(sink)->append(data, size); }
 
 // Receives the reason why a compilation fails.

@@ -66,7 +66,7 @@ struct CompileReply {
   const PieceType* pieces;  // of the arguments, then of the results; null for a program of one device
   int32_t is_shared;        // one run is for all devices; otherwise each device runs the program
   int32_t has_device;       // after its arguments, the program receives the number of the device
-  const char* description;  // the program for hosts' queries, in the format "mlir"; null if there is none
+  const char* shardings;    // of the arguments and results, as backends/plugin/shardings.py writes them; null for a program of one device
   const char* transfers;    // its channels to the host, as backends/interface.py writes them; null if there are none
   const char* layouts;      // as backends/plugin/layouts.py writes them; null if all arrays are row-major
 };
@@ -83,6 +83,9 @@ using OptionsFunction = int32_t (*)(const char* options, size_t size, void* fail
 
 // Passes the artifact of a program, constants included, to `trivium_pjrt_write(sink, ...)`. Returns the same as `CompileFunction`.
 using SerializeFunction = int32_t (*)(uint64_t handle, void* sink, void* failure);
+
+// Passes the optimized program to `trivium_pjrt_write(sink, ...)`, in XLA's format `hlo_with_config`. Returns the same.
+using DescribeFunction = SerializeFunction;
 
 // An argument or result of which each device has a part.
 struct Piece {
@@ -104,9 +107,10 @@ struct HostSide {
 // Machine code with everything that it needs to run. Runs may overlap: each has an arena of its own.
 class CompiledProgram {
  public:
-  // If `memory` is given, it holds everything that the reply points to, including the program's artifact, and Python owns none of it.
+  // If `memory` is given, it holds everything that the reply points to, including the program's artifact and its `description`, and Python
+  // owns none of it.
   CompiledProgram(const CompileReply& reply, int64_t replicas, int64_t partitions, std::string_view artifact = {},
-                  std::shared_ptr<const void> memory = nullptr);
+                  std::string_view description = {}, std::shared_ptr<const void> memory = nullptr);
   ~CompiledProgram();
   CompiledProgram(const CompiledProgram&) = delete;
   CompiledProgram& operator=(const CompiledProgram&) = delete;
@@ -122,9 +126,14 @@ class CompiledProgram {
   // Its artifact, for `LoadArtifact` (serialization.h).
   std::string Serialized() const;
 
+  // The optimized program, for hosts that show it, in XLA's format `hlo_with_config`. It is made when it is first needed.
+  std::shared_ptr<const std::string> Described() const;
+
+  // Forgets it until it is needed again.
+  void ForgetDescribed() const;
+
   const std::string name;
   const std::string fingerprint;
-  const std::string description;
   std::string compile_options;  // with which it was compiled, as its caller serialized them; set once, before anybody sees the program
   const int64_t num_replicas, num_partitions;
   int64_t num_devices() const { return num_replicas * num_partitions; }
@@ -135,6 +144,7 @@ class CompiledProgram {
   std::vector<Shape> results;
   // For several devices only.
   std::vector<Piece> argument_pieces, result_pieces;
+  std::vector<std::string> shardings;  // of the arguments, then of the results: XLA's `OpSharding`, serialized
   std::vector<size_t> result_bytes;
   std::vector<bool> donated;
   std::vector<int32_t> aliases;  // for each result, the argument in whose memory it may be, or -1
@@ -152,13 +162,15 @@ class CompiledProgram {
   static constexpr int64_t kWorthQueueing = 200'000;
 
   const CompileReply reply_;
-  const std::string_view artifact_;
+  const std::string_view artifact_, description_;
   const std::shared_ptr<const void> memory_;
   ArenaPool arenas_;
   std::atomic<int64_t> nanoseconds_;
   std::once_flag traced_once_;
   std::shared_ptr<CompiledProgram> traced_;  // null if it cannot be traced
   std::string untraced_reason_;
+  mutable std::mutex described_mutex_;
+  mutable std::shared_ptr<const std::string> described_;
 };
 
 // Throws if the compiler's host does not know an option that XLA's CompileOptionsProto names.

@@ -106,7 +106,7 @@ def test_programs_of_several_devices_hide_the_number_of_the_device() -> None:
     assert (reply.num_arguments, reply.num_results) == (1, 1)
     assert tuple(reply.pieces[0].dims[:2]) == (2, 6)
     assert reply.pieces[0].begins[:4] == [0, 0, 2, 0]
-    assert b"mhlo.spmd_parameters_shardings" in reply.description
+    assert len(reply.shardings.split()) == 2
 
 
 # Errors

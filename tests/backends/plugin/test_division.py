@@ -11,6 +11,7 @@ import pytest
 from trivium.backends.artifact import to_bytes
 from trivium.backends.cpu.client import cpu_client
 from trivium.backends.plugin.division import Divided, Division, divide, fill_pieces
+from trivium.backends.plugin.shardings import tiles_of
 from trivium.backends.plugin.structures import CompileReply
 from trivium.backends.table.client import PluginClient
 from trivium.backends.table.discovery import load_plugin
@@ -18,6 +19,7 @@ from trivium.backends.table.plugin import Refusal, address_of
 from trivium.compiler.driver import CompileOptions
 from trivium.ir.errors import CompileError, Error
 from trivium.ir.text import parse
+from trivium.ir.types import F32, tensor
 
 MESHES = {
     "line": '<["x"=2]>',
@@ -40,9 +42,12 @@ def divided(mesh: str, sharding: str, shape: str = "4x6") -> Divided:
     return found
 
 
-def sharding_of(found: Divided) -> str:
+def sharding_of(found: Divided, shape: str = "4x6") -> str:
     """Returns the sharding of the first argument."""
-    return found.division.description.partition('mhlo.spmd_parameters_shardings = ["')[2].partition('"')[0]
+    extents = map(int, shape.split("x")) if shape else ()
+    tiles = tiles_of(tensor(*extents, of=F32), found.program.arguments[0].part)
+    assert tiles.proto() == found.division.shardings[0]
+    return tiles.text()
 
 
 CASES = {
@@ -64,7 +69,7 @@ CASES = {
 def test_terms_of_a_number() -> None:
     found = divide(parse(text("grid", '[], unreduced={"y"}', "").replace("tensor<xf32>", "tensor<f32>")), 1, 4)
     assert found is not None
-    assert sharding_of(found) == "{devices=[2,2]0,1,2,3 last_tile_dims={replicated,unreduced}}"
+    assert sharding_of(found, "") == "{devices=[2,2]0,1,2,3 last_tile_dims={replicated,unreduced}}"
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -90,16 +95,12 @@ def test_shardings_mean_the_parts_that_devices_have(name: str) -> None:
         assert part.begins[device] == tuple(np.multiply(tile, part.shape).tolist())
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_descriptions_are_modules(name: str) -> None:
-    """Which the language reads, and which have the types of a device's parts."""
-    mesh, sharding, wanted = CASES[name]
-    found = divided(mesh, sharding)
-    module = parse(found.division.description)
-    kind, program = module.main.function_type, found.program
-    assert [each.static_shape for each in kind.inputs] == [held.part.shape for held in program.arguments]
-    assert [each.static_shape for each in kind.results] == [held.part.shape for held in program.results]
-    assert f'mhlo.spmd_parameters_shardings = ["{wanted}", "{{replicated}}"]' in str(module)
+def test_tokens_are_arrays_without_elements() -> None:
+    """Native code reads as many extents as the program's arrays have, which has arrays in place of tokens."""
+    module = parse("func.func @main(%t: !stablehlo.token) -> !stablehlo.token { return %t : !stablehlo.token }")
+    found = divide(module, 1, 2)
+    assert found is not None
+    assert [held.part.shape for held in (*found.division.arguments, *found.division.results)] == [(0,), (0,)]
 
 
 def test_pieces() -> None:
@@ -125,7 +126,7 @@ def test_one_device_has_everything() -> None:
 
 def test_arrays_without_elements() -> None:
     """Each part of an empty array is the whole array."""
-    assert sharding_of(divided("line", '[{"x"}, {}]', "0x6")) == "{replicated}"
+    assert sharding_of(divided("line", '[{"x"}, {}]', "0x6"), "0x6") == "{replicated}"
 
 
 def test_what_cannot_be_divided_is_refused() -> None:

@@ -25,7 +25,7 @@ def test_the_environment_names_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path
     described.write_text(json.dumps({"library_path": str(native.path()), "create_options": {}}))
     monkeypatch.setenv(VARIABLE, f"first:{native.path()},second:{described},third:{tmp_path}/none.json")
     assert [plugin.name for plugin in plugins()][:4] == ["trivium", "first", "second", "third"]
-    assert load_plugin("first").version == load_plugin("second").version == (0, 90)
+    assert load_plugin("first").version == load_plugin("second").version == (0, 93)
     with pytest.raises(trivium.Error, match=r"none.json, which cannot be read"):
         load_plugin("third")
 
@@ -43,8 +43,8 @@ def test_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     monkeypatch.setattr(discovery, "entry_points", lambda group: declared[group])
     assert [plugin.name for plugin in plugins()] == ["trivium", "vendor", "broken", "beside"]
-    assert load_plugin("vendor").version == (0, 90)
-    assert load_plugin("beside").version == (0, 90)
+    assert load_plugin("vendor").version == (0, 93)
+    assert load_plugin("beside").version == (0, 93)
     with pytest.raises(trivium.Error, match=r"the entry point trivium.nowhere:path cannot be loaded"):
         load_plugin("broken")
 

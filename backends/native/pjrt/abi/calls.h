@@ -122,6 +122,10 @@ struct Device_MemoryStats_Args : Record {  // out: all but device
   int64_t largest_free_block_bytes; bool largest_free_block_bytes_is_set; int64_t pool_bytes; bool pool_bytes_is_set;
   int64_t peak_pool_bytes; bool peak_pool_bytes_is_set;
 };
+struct Device_GetAttributes_Args : Record {  // out: all but device
+  Device* device; const NamedValue* attributes; size_t num_attributes; Device_Attributes* device_attributes;
+  void (*attributes_deleter)(Device_Attributes* attributes);
+};
 struct Device_PoisonExecution_Args : Record {  // out: poisoned
   Device* device; int32_t launch_id; Error_Code error_code; const char* error_message; size_t error_message_size;
   bool poisoned;

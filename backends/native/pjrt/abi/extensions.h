@@ -27,6 +27,9 @@ struct Layouts_PJRT_Topology_GetDefaultLayout_Args : Record {  // out: layout
 struct Layouts_PJRT_Executable_GetOutputLayouts_Args : Record {  // out: num_outputs, layouts
   Executable* executable; size_t num_outputs; Layouts_MemoryLayout** layouts;
 };
+struct Layouts_PJRT_Executable_GetParameterLayouts_Args : Record {  // out: num_parameters, layouts
+  Executable* executable; size_t num_parameters; Layouts_MemoryLayout** layouts;
+};
 
 struct Layouts_Extension {
   Extension_Base base;
@@ -36,6 +39,21 @@ struct Layouts_Extension {
   Error* (*Layouts_PJRT_Buffer_MemoryLayout)(Layouts_PJRT_Buffer_MemoryLayout_Args* args);
   Error* (*Layouts_PJRT_Topology_GetDefaultLayout)(Layouts_PJRT_Topology_GetDefaultLayout_Args* args);
   Error* (*Layouts_PJRT_Executable_GetOutputLayouts)(Layouts_PJRT_Executable_GetOutputLayouts_Args* args);
+  Error* (*Layouts_PJRT_Executable_GetParameterLayouts)(Layouts_PJRT_Executable_GetParameterLayouts_Args* args);
+};
+
+// How devices hold the arguments and results of a program: XLA's `OpSharding`, serialized. Null if that is not known.
+struct Shardings_PJRT_Executable_ParameterShardings_Args : Record {  // out: all but executable
+  Executable* executable; size_t num_parameters; const char* const* shardings; const size_t* sharding_sizes;
+};
+struct Shardings_PJRT_Executable_OutputShardings_Args : Record {  // out: all but executable
+  Executable* executable; size_t num_outputs; const char* const* shardings; const size_t* sharding_sizes;
+};
+
+struct Shardings_Extension {
+  Extension_Base base;
+  Error* (*Shardings_PJRT_Executable_ParameterShardings)(Shardings_PJRT_Executable_ParameterShardings_Args* args);
+  Error* (*Shardings_PJRT_Executable_OutputShardings)(Shardings_PJRT_Executable_OutputShardings_Args* args);
 };
 
 // The memories that a device has, without the device.

@@ -38,7 +38,7 @@
   X(Client_CreateAliasBuffer) X(Client_FulfillAliasBuffer) X(LoadedExecutable_GetDeviceAssignment) X(Client_CreateErrorBuffer) \
   X(AsyncHostToDeviceTransferManager_TransferLiteral) X(Buffer_CopyRawToHostFuture) X(Device_PoisonExecution) \
   X(Device_CreateAsyncTrackingEvent) X(AsyncTrackingEvent_Destroy) X(Executable_GetCompileOptions) \
-  X(Buffer_DonateWithControlDependency) X(Event_Create) X(Event_Set)
+  X(Buffer_DonateWithControlDependency) X(Event_Create) X(Event_Set) X(Device_GetAttributes)
 
 namespace trivium::pjrt {
 

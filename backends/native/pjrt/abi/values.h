@@ -1,4 +1,4 @@
-// PJRT's C ABI, version 0.90: the values that its functions exchange. Names are the C header's without their prefix `PJRT_`, order and types
+// PJRT's C ABI, version 0.93: the values that its functions exchange. Names are the C header's without their prefix `PJRT_`, order and types
 // are its own, and tests/backends/native/test_abi.py compares all of it with a published header.
 
 #pragma once
@@ -9,7 +9,7 @@
 namespace trivium::pjrt {
 
 constexpr int kMajorVersion = 0;
-constexpr int kMinorVersion = 90;
+constexpr int kMinorVersion = 93;
 
 // Objects of the implementation, which callers know only by their addresses.
 struct Error;
@@ -31,13 +31,14 @@ struct CopyToDeviceStream;
 struct SerializedExecutable;
 struct SerializedCompileOptions;
 struct SerializedTopology;
+struct Device_Attributes;
 
 enum Extension_Type : int32_t {
   Extension_Type_Gpu_Custom_Call, Extension_Type_Profiler, Extension_Type_Custom_Partitioner, Extension_Type_Stream,
   Extension_Type_Layouts, Extension_Type_FFI, Extension_Type_MemoryDescriptions, Extension_Type_Triton, Extension_Type_RawBuffer,
   Extension_Type_PhaseCompile, Extension_Type_Example, Extension_Type_Unknown, Extension_Type_CrossHostTransfers,
   Extension_Type_ExecutableMetadata, Extension_Type_Callback, Extension_Type_HostAllocator, Extension_Type_TpuTopology,
-  Extension_Type_TpuExecutable, Extension_Type_Megascale,
+  Extension_Type_TpuExecutable, Extension_Type_Megascale, Extension_Type_Shardings,
 };
 
 enum Error_Code : int32_t {
