@@ -202,36 +202,38 @@ class _Sort:
     ) -> ll.Value:
         """Keeps the keys below the pivot, or if `away` those that are not, as the first of `keys`, and moves the others
         to `spare`. Returns the number of keys that stay."""
-        builder, pivots, turned = code.builder, code.splat(pivot, self.lanes), code.splat(away, self.lanes)
+        builder, pivots = code.builder, code.splat(pivot, self.lanes)
+        below, above = code.select(away, spare, keys), code.select(away, keys, spare)
         rest = code.both(count, self.lanes - 1)
         whole = builder.sub(count, rest)
         several = builder.sub(whole, builder.urem(whole, I64(self.lanes * TOGETHER)))
-        kept = I64(0)
+        found = I64(0)
         for begin, end, vectors in ((0, Int(code, several), TOGETHER), (Int(code, several), Int(code, whole), 1)):
-            with counted(code, begin, end, self.lanes * vectors, [kept]) as loop:
-                (kept,) = loop.carried
+            with counted(code, begin, end, self.lanes * vectors, [found]) as loop:
+                (found,) = loop.carried
                 places = [code.iadd(i64(loop.index), n * self.lanes) for n in range(vectors)]
                 loaded = [memory.load_vector(code, self._at(code, keys, place), self.vector) for place in places]
                 for place, vector in zip(places, loaded, strict=True):
-                    stays = builder.xor(code.icompare("<", vector, pivots), turned)
-                    moved = self._at(code, spare, builder.sub(place, kept))
+                    smaller = code.icompare("<", vector, pivots)
+                    other = self._at(code, above, builder.sub(place, found))
                     # Neither store reaches beyond the end of this vector, up to which all keys have been read.
-                    memory.store_vector(code, self._compressed(code, vector, stays), self._at(code, keys, kept))
-                    memory.store_vector(code, self._compressed(code, vector, builder.not_(stays)), moved)
-                    kept = builder.add(kept, self._number(code, stays))
-                loop.next = [kept]
-            (kept,) = loop.carried
+                    memory.store_vector(code, self._compressed(code, vector, smaller), self._at(code, below, found))
+                    memory.store_vector(code, self._compressed(code, vector, builder.not_(smaller)), other)
+                    found = builder.add(found, self._number(code, smaller))
+                loop.next = [found]
+            (found,) = loop.carried
         inside = self._leading(code, rest)
         vector = memory.load_vector(code, self._at(code, keys, whole), self.vector, inside)
-        stays = builder.and_(builder.xor(code.icompare("<", vector, pivots), turned), inside)
+        smaller = builder.and_(code.icompare("<", vector, pivots), inside)
         for mask, target, place in (
-            (stays, keys, kept),
-            (builder.xor(stays, inside), spare, builder.sub(whole, kept)),
+            (smaller, below, found),
+            (builder.xor(smaller, inside), above, builder.sub(whole, found)),
         ):
             number = self._number(code, mask)
             compressed = self._compressed(code, vector, mask)
             memory.store_vector(code, compressed, self._at(code, target, place), self._leading(code, number))
-        return builder.add(kept, self._number(code, stays))
+        found = builder.add(found, self._number(code, smaller))
+        return code.select(away, builder.sub(count, found), found)
 
     def _copy(self, code: Code, target: ll.Value, source: ll.Value, count: ll.Value) -> None:
         rest = code.both(count, self.lanes - 1)

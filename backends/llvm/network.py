@@ -1,11 +1,12 @@
-"""Sorting in registers: a bitonic network over the lanes of a power of two of vectors. Elements are compared only
-across vectors, never across lanes. The network numbers its elements; each bit of that number selects either half of the
+"""Sorting in registers: a network over the lanes of a power of two of vectors. Elements are compared only across
+vectors, never across lanes. Columns, which have one element of each vector, are sorted first, by odd-even merges; then
+they are merged in bitonic order. The network numbers its elements; each bit of that number selects either half of the
 vectors or, in every vector, half of the lanes. Where elements are to be compared across a bit of the second kind, this
 bit and one of the first kind trade places, by one shuffle for each vector."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import llvmlite.ir as ll
 
@@ -28,34 +29,46 @@ class _Network:
         self.lanes = vectors[0].type.count
         self.lane_bits, self.across = self.lanes.bit_length() - 1, len(vectors).bit_length() - 1
         self.bits = self.lane_bits + self.across
-        # The first merges then compare across vectors only.
+        # The elements of a column have successive numbers.
         self.places = [*range(self.lane_bits, self.bits), *range(self.lane_bits)]
         self.complemented: int | None = None
-        self.uses = [bit for size in range(1, self.bits + 1) for bit in reversed(range(size))]
+        self.uses = [bit for size in range(self.across + 1, self.bits + 1) for bit in reversed(range(size))]
         """The bits that are still to be compared across, in order."""
 
     def sorted(self) -> list[ll.Value]:
-        """Merges sorted blocks of 2^(size - 1) elements, every other one of them in descending order."""
-        for size in range(1, self.bits + 1):
-            if size >= self.across:
-                self._complement(size if size < self.bits else None)
-            for _ in range(size):
-                self._compare(self.uses.pop(0), size if size < self.across else None)
+        """Sorts columns, every other one of them in descending order, and merges sorted blocks of 2^(size - 1)
+        elements."""
+        for size in range(self.across, self.bits + 1):
+            self._complement(size if size < self.bits else None)
+            if size == self.across:
+                for pair in odd_even(0, len(self.vectors)):
+                    self._order(*pair)
+            else:
+                for _ in range(size):
+                    self._compare(self.uses.pop(0))
         self._restore()
         return self.vectors
 
-    def _compare(self, bit: int, descending: int | None) -> None:
-        """Puts pairs of elements that differ in a bit in order; those with the bit `descending` in descending order."""
+    def _compare(self, bit: int) -> None:
+        """Puts pairs of elements that differ in a bit in order."""
         if self.places[bit] < self.lane_bits:
             in_vectors = [b for b, place in enumerate(self.places) if place >= self.lane_bits]
             self._exchange(bit, max(in_vectors, key=self._next_use))
         other = 1 << (self.places[bit] - self.lane_bits)
         for i in range(len(self.vectors)):
             if not i & other:
-                pair = self.vectors[i], self.vectors[i + other]
-                low, high = (self.code.intrinsic(f"llvm.{name}", *pair) for name in ("smin", "smax"))
-                turned = descending is not None and self._has(i * self.lanes, descending)
-                self.vectors[i], self.vectors[i + other] = (high, low) if turned else (low, high)
+                self._order(i, i + other)
+
+    def _order(self, i: int, j: int) -> None:
+        """Puts the smaller elements of two vectors into the first of them."""
+        code, a, b = self.code, self.vectors[i], self.vectors[j]
+        low = code.intrinsic("llvm.smin", a, b)
+        if code.target.vector_bytes == 64:
+            # One instruction of AVX-512, which more units of some processors execute than maxima.
+            high = code.builder.xor(code.builder.xor(a, b), low)
+        else:
+            high = code.intrinsic("llvm.smax", a, b)
+        self.vectors[i], self.vectors[j] = low, high
 
     def _next_use(self, bit: int) -> int:
         return self.uses.index(bit) if bit in self.uses else len(self.uses)
@@ -98,6 +111,27 @@ class _Network:
         ]
         in_order = order == tuple(range(self.lanes))
         self.vectors = vectors if in_order else [self.code.shuffle(vector, order) for vector in vectors]
+
+
+def odd_even(first: int, count: int) -> Iterator[tuple[int, int]]:
+    """Returns the pairs that Batcher's odd-even merge sort puts in order, of `count` elements, a power of two, from
+    `first` on."""
+    if count > 1:
+        half = count // 2
+        yield from odd_even(first, half)
+        yield from odd_even(first + half, half)
+        yield from _merges(first, count, 1)
+
+
+def _merges(first: int, count: int, apart: int) -> Iterator[tuple[int, int]]:
+    """Returns those that merge two sorted halves of `count` elements, of every `apart`-th of them."""
+    if 2 * apart == count:
+        yield first, first + apart
+        return
+    yield from _merges(first, count, 2 * apart)
+    yield from _merges(first + apart, count, 2 * apart)
+    for i in range(first + apart, first + count - apart, 2 * apart):
+        yield i, i + apart
 
 
 def _constant(type_: ll.VectorType, numbers: Sequence[int]) -> ll.Value:

@@ -14,7 +14,9 @@ from trivium.backends.llvm.code import I64, Code
 from trivium.backends.llvm.network import sorted_vectors
 
 
-@pytest.mark.parametrize(("bits", "lanes", "count"), [(32, 2, 2), (64, 2, 8), (32, 4, 2), (32, 8, 8), (64, 8, 4)])
+@pytest.mark.parametrize(
+    ("bits", "lanes", "count"), [(32, 2, 2), (64, 2, 8), (32, 4, 2), (32, 8, 8), (64, 8, 4), (32, 16, 16)]
+)
 def test_zeros_and_ones_are_sorted(bits: int, lanes: int, count: int) -> None:
     """A network that sorts all rows of zeros and ones sorts everything."""
     type_, size = ll.IntType(bits), lanes * count
