@@ -1,10 +1,12 @@
 """The loop nest for instructions that multiply tiles (`matrix_tiling.py`), in registers of their own: AMX's. A tile of
-rows is up to two of accumulators high; sums pass through memory to the sink."""
+rows is up to two of accumulators high; sums pass through memory to the sink, which vector instructions compute while
+those for tiles multiply the next tile."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
@@ -14,9 +16,9 @@ from trivium.backends.cpu.contraction.microkernel import prefetch
 from trivium.backends.cpu.contraction.packing import Source
 from trivium.backends.cpu.contraction.template import Block, Panel, Template, Tile, Unit
 from trivium.backends.cpu.contraction.tiling import Rhs
-from trivium.backends.llvm.code import I1, I8, I64, stack_slot
+from trivium.backends.llvm.code import I1, I8, I64, POINTER, stack_slot
 from trivium.backends.llvm.displacement import displacement, unflatten
-from trivium.backends.llvm.numbers import Number
+from trivium.backends.llvm.numbers import Int, Number, i64, minimum
 from trivium.backends.llvm.workspace import Workspace
 from trivium.compiler.contraction.problem import AxisGroup
 
@@ -27,6 +29,15 @@ TILE_ROWS = 16
 PALETTE = 1
 BYTES = {(True, True): "ss", (True, False): "su", (False, True): "us", (False, False): "uu"}
 """How LLVM names products of bytes, lhs and rhs, with and without sign."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Where the code remembers which sums wait for the sink: how many rows, the first of them, and their address."""
+
+    count: ll.Value
+    row: ll.Value
+    sums: ll.Value
 
 
 class MatrixTemplate(Template):
@@ -57,10 +68,12 @@ class MatrixTemplate(Template):
         if tiling.rhs is Rhs.PACKED:
             self.rhs_room, self.before_room = room(steps * width), room((steps + matrix_packing.LANES) * width)
         self.pitch = tiling.groups.size * width if self.in_blocks else width
-        lines = rows if self.in_blocks else tiling.tiles.size
+        lines = rows if self.in_blocks else 2 * tiling.tiles.size
         self.sums = workspace.room(self.e.builder, lines * self.pitch * 4)
         if self._is_float and self.in_blocks:
             self.was_slow = stack_slot(self.e.builder, I1)
+        if not self.in_blocks:
+            self.waiting = Waiting(*(stack_slot(self.e.builder, kind) for kind in (I64, I64, POINTER)))
 
     def unit(self, number: Number) -> None:
         """Emits the whole of one unit."""
@@ -91,20 +104,46 @@ class MatrixTemplate(Template):
     def _columns(self, unit: Unit, block: Block) -> None:
         if self._is_float:
             self.lhs_exponent = underflow.least_exponent(self.raw, *self._read_of_lhs(unit, block))
-        super()._columns(unit, block)
+        for panel in self._panels(unit, block):
+            for tile in self._tiles_of(unit, panel):
+                self._tile(unit, block, panel, tile)
 
-    def _tiles(self, unit: Unit) -> Iterator[Tile]:
-        for count, tile in self._parts(self.tiling.tiles, unit.tiles, self._configure):
+    def _tiles_of(self, unit: Unit, panel: Panel) -> Iterator[Tile]:
+        """Emits the tiles of a panel, and passes the sums of the last one to the sink."""
+
+        def before(count: int) -> None:
+            self._configure(count)
+            if not self.in_blocks:
+                self.e.builder.store(I64(0), self.waiting.count)
+                self.e.builder.store(self.sums, self.waiting.sums)
+
+        def after() -> None:
+            if not self.in_blocks:
+                count, first, sums = self._waiting()
+                self._sink_rows(unit, panel, first, (0, count), sums)
+
+        for count, tile in self._parts(self.tiling.tiles, unit.tiles, before, after):
             yield Tile(count, self._start(self.tiling.tiles, tile), tile)
 
     def _tile(self, unit: Unit, block: Block, panel: Panel, tile: Tile) -> None:
-        if not self.in_blocks:
-            self._multiply(unit, block, panel, tile, self.sums)
-            self._sink_memory(unit, panel, tile, self.sums)
+        if self.in_blocks:
+            room = self._room_of_sums(unit, panel, tile)
+            self._multiply(unit, block, panel, tile, room)
+            self._sink_last(unit, block, panel, tile, room)
             return
-        room = self._room_of_sums(unit, panel, tile)
+        builder, other = self.e.builder, self.e.at(self.sums, self.tiling.tiles.size * self.pitch)
+        first_waits = builder.icmp_unsigned("==", self._waiting()[2], self.sums)
+        room = builder.select(first_waits, other, self.sums)
         self._multiply(unit, block, panel, tile, room)
-        self._sink_last(unit, block, panel, tile, room)
+        for value, slot in ((I64(tile.count), self.waiting.count), (i64(tile.row), self.waiting.row)):
+            builder.store(value, slot)
+        builder.store(room, self.waiting.sums)
+
+    def _waiting(self) -> tuple[Int, Int, ll.Value]:
+        """Returns the number of rows whose sums wait for the sink, the first of them, and the address of the sums."""
+        builder, slots = self.e.builder, self.waiting
+        count, row = (Int(self.e, builder.load(slot, typ=I64)) for slot in (slots.count, slots.row))
+        return count, row, builder.load(slots.sums, typ=POINTER)
 
     # Tile registers: accumulators, row by row, from 0 on; then those of lhs; then those of rhs
 
@@ -122,6 +161,9 @@ class MatrixTemplate(Template):
         with self.e.builder.if_else(slow, likely=False) as (rare, usual):
             with rare:
                 assert panel.data is not None, "rhs is packed"
+                if not self.in_blocks:
+                    waiting, before, waiting_sums = self._waiting()
+                    self._sink_rows(unit, panel, before, (0, waiting), waiting_sums)
                 lhs = self._lhs(unit, tile.row), self._lhs_pitch(), lambda step: self._step(block, step)
                 size = tile.count, panel.width, matrix_packing.whole(self.raw, (block.begin, block.end))
                 places = lhs, (panel.data, panel.pitch), (sums, self.pitch)
@@ -146,7 +188,7 @@ class MatrixTemplate(Template):
                 self._call("tileloadd64", I8(r * per_row + v), place(r, v), strides[0])
             else:
                 self._call("tilezero", I8(r * per_row + v))
-        first = MOST_ACCUMULATORS + len(heights)
+        first, sunk = MOST_ACCUMULATORS + len(heights), self._sinks_between(unit, block, panel, tile)
         with e.loop(0, block.end - block.begin, step=raw.lanes, nonempty=True) as loop:
             left = raw.at(lhs, self._step(block, loop.index))
             for r in range(len(heights)):
@@ -160,8 +202,23 @@ class MatrixTemplate(Template):
                 self._call("tileloadd64", rhs, here, strides[2])
                 for r in range(len(heights)):
                     self._call(self._product(), I8(r * per_row + v), I8(MOST_ACCUMULATORS + r), rhs)
+            sunk(loop.index)
         for r, v in places:
             self._call("tilestored64", I8(r * per_row + v), place(r, v), strides[0])
+
+    def _sinks_between(self, unit: Unit, block: Block, panel: Panel, tile: Tile) -> Callable[[Number], None]:
+        """Returns what passes as many rows of the tile before to the sink, at a step, as are necessary to pass all of
+        them in the steps of a tile."""
+        if self.in_blocks:
+            return lambda _: None
+        count, first, sums = self._waiting()
+        rows = -(-tile.count * self.raw.lanes // self.reduction.most_steps)
+
+        def at(step: Number) -> None:
+            row = step * rows // self.raw.lanes
+            self._sink_rows(unit, panel, first, (row, minimum(row + rows, count)), sums)
+
+        return at
 
     def _prefetch(self, unit: Unit, block: Block, panel: Panel, tile: Tile, step: Number) -> None:
         """Prefetches a tile's share of what the next panel reads in memory at a step: a line of it for each column, as

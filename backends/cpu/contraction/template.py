@@ -382,11 +382,15 @@ class Template:
                 self._sink(unit, panel, tile.row + r, v, vector)
 
     def _sink_memory(self, unit: Unit, panel: Panel, tile: Tile, sums: ll.Value) -> None:
+        self._sink_rows(unit, panel, tile.row, (0, tile.count), sums)
+
+    def _sink_rows(self, unit: Unit, panel: Panel, first: Number, rows: tuple[Number, Number], sums: ll.Value) -> None:
+        """Passes rows of a tile that begins with row `first` to the sink."""
         e = self.e
-        with e.loop(0, tile.count) as loop:
+        with e.loop(*rows) as loop:
             line = e.at(sums, loop.index * self.pitch)
             for v in range(panel.width):
-                self._sink(unit, panel, tile.row + loop.index, v, self.of_sums.load(e.at(line, v * e.lanes)))
+                self._sink(unit, panel, first + loop.index, v, self.of_sums.load(e.at(line, v * e.lanes)))
 
     def _sink(self, unit: Unit, panel: Panel, row: Number, vector: int, value: ll.Value) -> None:
         column = panel.column + vector * self.e.lanes
@@ -413,17 +417,21 @@ class Template:
         return self._start(split, part), self._start(split, part + 1)
 
     def _parts(
-        self, split: Split, bounds: tuple[Number, Number], before: Callable[[int], None] | None = None
+        self,
+        split: Split,
+        bounds: tuple[Number, Number],
+        before: Callable[[int], None] = lambda _: None,
+        after: Callable[[], None] = lambda: None,
     ) -> Iterator[tuple[int, Number]]:
         """Emits code for the parts in `bounds`, once for each of their one or two sizes, with the size and the number
-        of the part. `before` emits what precedes the parts of a size."""
+        of the part. `before` and `after` emit what precedes and follows the parts of a size."""
         e, (begin, end) = self.e, bounds
-        if before is not None:
-            before(split.size)
+        before(split.size)
         with e.loop(begin, minimum(end, split.larger)) as loop:
             yield split.size, loop.index
+        after()
         if split.larger < split.count:
-            if before is not None:
-                before(split.size - 1)
+            before(split.size - 1)
             with e.loop(maximum(begin, split.larger), end) as loop:
                 yield split.size - 1, loop.index
+            after()
