@@ -15,7 +15,7 @@ import numpy as np
 from jax.experimental import buffer_callback
 
 import trivium
-from tests.jax import dlpack_checks, donation_checks, layout_checks, lowering_checks, sharding_checks
+from tests.jax import dlpack_checks, donation_checks, layout_checks, lowering_checks, program_checks, sharding_checks
 from tests.jax.release import is_soon
 from tests.jax.sharding_checks import X, raises
 from trivium.jax import lowering
@@ -442,6 +442,7 @@ CHECKS = [
     *layout_checks.CHECKS,
     *dlpack_checks.CHECKS,
     *donation_checks.CHECKS,
+    *program_checks.CHECKS,
 ]  # fmt: skip
 
 

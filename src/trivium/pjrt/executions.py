@@ -15,7 +15,7 @@ from trivium.backends.table.executable import PluginExecutable
 from trivium.backends.table.plugin import Refusal, address_of, string
 from trivium.ir.bytecode import serialize
 from trivium.ir.text import parse
-from trivium.pjrt.kit import ADD, DONATING, Kit, X, check, expect
+from trivium.pjrt.kit import ADD, DONATING, Failure, Kit, X, check, expect
 
 THREADS, RUNS = 8, 100
 LEAK_RUNS = 2000
@@ -107,6 +107,57 @@ def serialized_executables(kit: Kit) -> None:
     _expect_results(PluginExecutable(kit.client, parse(ADD).main, loaded.loaded_executable).execute(X))
     kit.refused("half of it", "Executable_DeserializeAndLoad", serialized_executable_size=len(data) // 2, **fields)
     kit.refused("nothing", "Executable_DeserializeAndLoad", serialized_executable_size=0, **fields)
+
+
+FORMATS = ("hlo_with_config", "hlo", "mlir")
+"""The formats in which hosts read optimized programs."""
+
+
+def _optimized(kit: Kit, executable: int) -> tuple[str, bytes]:
+    """Asks for the size of the optimized program, and then for the program."""
+    program = kit.plugin.record("Program")
+    given = {"executable": executable, "program": ctypes.addressof(program)}
+    kit.call("Executable_OptimizedProgram", **given)
+    size = program.code_size
+    memory = ctypes.create_string_buffer(size)
+    program.code = ctypes.addressof(memory)
+    program.code_size = size - 1
+    kit.refused("less memory than the optimized program needs", "Executable_OptimizedProgram", **given)
+    program.code_size = size
+    kit.call("Executable_OptimizedProgram", **given)
+    expect(program.code_size == size, f"the optimized program has {size} bytes, and then {program.code_size}")
+    return string(program.format, program.format_size), memory.raw
+
+
+@check("executable")
+def optimized_programs(kit: Kit) -> None:
+    executable = kit.objects["executable"]
+    form, code = _optimized(kit, executable)
+    expect(form in FORMATS, f"the optimized program has the format {form!r}")
+    expect(_optimized(kit, executable) == (form, code), "it is another program when it is asked for again")
+    if form != "mlir":
+        _expect_message(code)
+    kit.refused("no memory for it", "Executable_OptimizedProgram", executable=executable)
+
+
+def _expect_message(code: bytes) -> None:
+    """Expects a protocol buffer: fields with a length, or numbers."""
+    at = 0
+    while at < len(code):
+        tag, at = _varint(code, at)
+        value, at = _varint(code, at)
+        expect(tag & 7 in (0, 2), f"the optimized program has a field of type {tag & 7}")
+        at += value if tag & 7 == 2 else 0
+    expect(at == len(code), "the last field of the optimized program ends after it")
+
+
+def _varint(code: bytes, at: int) -> tuple[int, int]:
+    value, shift = 0, 0
+    while at < len(code):
+        value, shift, at = value | (code[at] & 0x7F) << shift, shift + 7, at + 1
+        if code[at - 1] < 0x80:
+            return value, at
+    raise Failure("the optimized program ends in a number")
 
 
 @check("execute")

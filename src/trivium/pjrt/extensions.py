@@ -48,6 +48,26 @@ def layouts_of_results(kit: Kit) -> None:
 
 
 @check("layouts")
+def layouts_of_arguments(kit: Kit) -> None:
+    executable = kit.objects["executable"]
+    found = kit.call("Layouts_PJRT_Executable_GetParameterLayouts", executable=executable)
+    expect(found.num_parameters == 1, f"{found.num_parameters} arguments have layouts, expected 1")
+    for handle in pointers(found.layouts, found.num_parameters):
+        expect(_layout(kit, handle) == ROW_MAJOR, f"an argument has the layout {_layout(kit, handle)}")
+
+
+@check("shardings")
+def shardings_of_a_program_of_one_device(kit: Kit) -> None:
+    """A plugin may know none; otherwise, there is one for each argument and result."""
+    executable = kit.objects["executable"]
+    found = kit.call("Shardings_PJRT_Executable_ParameterShardings", executable=executable)
+    expect(not found.shardings or found.num_parameters == 1, f"{found.num_parameters} arguments have shardings")
+    found = kit.call("Shardings_PJRT_Executable_OutputShardings", executable=executable)
+    expect(not found.shardings or found.num_outputs == 2, f"{found.num_outputs} results have shardings")
+    kit.refused("the shardings of no program", "Shardings_PJRT_Executable_OutputShardings")
+
+
+@check("layouts")
 def layouts_by_default(kit: Kit) -> None:
     dims = (ctypes.c_int64 * 2)(4, 6)
     matrix = {"type": TYPES["float32"], "dims": ctypes.addressof(dims), "num_dims": 2}

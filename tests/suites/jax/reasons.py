@@ -2,14 +2,10 @@
 first that matches counts."""
 
 REASONS: tuple[tuple[str, str], ...] = (
-    (
-        r"test_effects_hlo|dce_sink",
-        "Reads ops from the HLO text of a compiled program, which has only arguments and results in Trivium",
-    ),
     (r"testViewScalar", "A boolean whose byte is neither 0 nor 1 is converted to 1; XLA converts its byte"),
     (
         r"found in 'HloModule|minibatch.*_unreduced_.* 0 != 1",
-        "Reads from the HLO text of a compiled program how XLA has partitioned it",
+        "Expects the collectives of XLA: outside of `shard_map`, Trivium gathers parts, and computes with wholes",
     ),
     (
         r"partial_auto_propagate_through",
