@@ -160,7 +160,8 @@ def _write_group(computation: Computation, group: Group) -> None:
         inner.known[value] = inner.parameter(shape_of(value.type), f"param_{index}")
     for op in members:
         write_op(inner, op)
-    results = [inner.known[value] for value in group.outputs]
+    outputs = [value for value in group.outputs if value in inner.known]  # others have no readers
+    results = [inner.known[value] for value in outputs]
     called = inner.finish(results[0] if len(results) == 1 else inner.tuple(results), is_fusion=True)
     shapes = list(map(inner.shape, results))
     found = computation.add(
@@ -172,9 +173,9 @@ def _write_group(computation: Computation, group: Group) -> None:
         (group.form.principal or group.last).location,
     )
     if len(shapes) == 1:
-        computation.known.update(dict.fromkeys(group.outputs, found))
+        computation.known[outputs[0]] = found
     else:
-        unpack(computation, found, group.outputs)
+        unpack(computation, found, outputs)
 
 
 def _read(members: Sequence[Operation]) -> list[Value]:

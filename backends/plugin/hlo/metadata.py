@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 from trivium.backends.plugin.hlo.wire import message, number, text
 from trivium.ir.location import FileLocation, Location, NameLocation
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def metadata(location: Location) -> bytes:
     """Returns the field of an instruction, if anything is known."""
     name, place = _name(location), _place(location)

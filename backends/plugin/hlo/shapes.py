@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -64,7 +65,8 @@ def primitive_type(kind: Type) -> int:
     raise CompileError(f"XLA has no element type for {kind}")
 
 
-def shape_of(kind: Type, order: Sequence[int] = ()) -> bytes:
+@functools.lru_cache(maxsize=1 << 12)
+def shape_of(kind: Type, order: tuple[int, ...] = ()) -> bytes:
     """Returns the shape of a type. `order` is the layout of a tensor, from the innermost dimension on; without it, the
     tensor is row-major."""
     match kind:

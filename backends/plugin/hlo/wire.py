@@ -8,10 +8,13 @@ from collections.abc import Iterable
 
 _VARINT, _BYTES, _WORD_OF_32_BITS = 0, 2, 5
 _ALL_BITS = (1 << 64) - 1
+_SHORT = tuple(bytes([value]) for value in range(0x80))
 
 
 def varint(value: int) -> bytes:
     """Returns a number of 64 bits; negative ones in two's complement."""
+    if 0 <= value < 0x80:
+        return _SHORT[value]
     value &= _ALL_BITS
     written = bytearray()
     while value >= 0x80:

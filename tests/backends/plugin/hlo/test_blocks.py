@@ -59,6 +59,19 @@ def test_a_kernel_with_several_results_returns_a_tuple() -> None:
     assert len(lines(text, "get-tuple-element")) == 2
 
 
+def test_a_result_without_readers_is_left_out() -> None:
+    program = """func.func @main(%x: tensor<4x8xf32>, %y: tensor<8xf32>) -> tensor<4x8xf32> {
+      %b = stablehlo.broadcast_in_dim %y, dims = [1] : (tensor<8xf32>) -> tensor<4x8xf32>
+      %s:2 = "stablehlo.sort"(%x, %b) ({
+        ^bb0(%a: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>, %e: tensor<f32>):
+          %p = stablehlo.compare LT, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %p : tensor<i1>
+      }) {dimension = 1 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+      return %s#1 : tensor<4x8xf32>
+    }"""
+    assert lines(shown(written(program)), "sort")
+
+
 def test_numbers_are_part_of_kernels() -> None:
     (fusion,) = lines(shown(written(ELEMENTS)), "fusion")
     assert re.search(r"fusion\(%Arg_0\.\d+\)", fusion)

@@ -11,9 +11,15 @@ pytestmark = pytest.mark.jax
 pytest.importorskip("jaxlib")
 
 from tests.backends.plugin.hlo.reading import module_of, run, shown, written
+from tests.backends.plugin.hlo.test_instructions import LOST
 from tests.backends.plugin.test_division import CASES, divided
+from tests.ir.ops.test_records import widest
+from tests.random_programs.arrays import values
+from tests.random_programs.generator import SEED
+from tests.random_programs.programs import random_program
 from trivium.backends.plugin.division import divide
 from trivium.backends.plugin.hlo import Port
+from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
 
 ADD = """func.func @main(%x: tensor<4x6xf32>, %y: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
@@ -98,3 +104,16 @@ def test_shardings(name: str) -> None:
         "unreduced, reduced}", "unreduced, replicated}"
     )
     assert [str(_hlo.HloSharding.from_proto(each)) for each in read] == [expected, expected]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(seed: int) -> None:
+    """XLA accepts them and, as far as StableHLO has words for what it read, they compute the same."""
+    module = random_program(seed)
+    if any(word in shown(written(module)) for word in LOST):
+        return
+    arguments = enumerate(module.main.arguments)
+    arrays = [values(module.main.argument_attributes(index)[SEED].value, each.type) for index, each in arguments]
+    for found, wanted in zip(run(module, arrays), evaluate(module, *arrays), strict=True):
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        np.testing.assert_allclose(widest(found), widest(wanted), rtol=1e-3, atol=1e-5)
