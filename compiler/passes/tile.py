@@ -114,20 +114,36 @@ def _collect(last: ops.DotGeneral, dimension: int) -> _Chain | None:
     two of its dimensions."""
     chain = _Chain(last, dimension)
     op: Operation | None = last
-    while op is not None:
-        places = {dimension} if op is last else {chain.parts[value] for value in op.results if value in chain.parts}
-        if len(places) == 1 and (op is last or _joins(op, chain)):
-            (place,) = places
-            needed = () if _counts(op, place) else along(op, place)
-            if needed is not None:
-                chain.members[op] = place
-                for operand, divided in zip(op.operands, needed, strict=True):
-                    if divided is None:
-                        chain.wholes.add(operand)
-                    elif chain.parts.setdefault(operand, divided) != divided:
-                        return None
+    waiting: set[Operation] = {last}
+    while op is not None and waiting:
+        if op in waiting:
+            waiting.remove(op)
+            if not _divide(op, chain, waiting):
+                return None
         op = op.previous
     return chain
+
+
+def _divide(op: Operation, chain: _Chain, waiting: set[Operation]) -> bool:
+    """Adds an op to the chain if it can be computed in tiles, and the ops of the block that compute its parts to those
+    that wait for the same. Returns whether each value is needed along one of its dimensions only."""
+    last = chain.last
+    places = {chain.dimension} if op is last else {chain.parts[value] for value in op.results if value in chain.parts}
+    if len(places) > 1 or not (op is last or _joins(op, chain)):
+        return True
+    (place,) = places
+    needed = () if _counts(op, place) else along(op, place)
+    if needed is None:
+        return True
+    chain.members[op] = place
+    for operand, divided in zip(op.operands, needed, strict=True):
+        if divided is None:
+            chain.wholes.add(operand)
+        elif chain.parts.setdefault(operand, divided) != divided:
+            return False
+        elif (source := operand.defining_op) is not None and source.block is last.block:
+            waiting.add(source)
+    return True
 
 
 def _joins(op: Operation, chain: _Chain) -> bool:
