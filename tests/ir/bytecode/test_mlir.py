@@ -55,10 +55,13 @@ def test_programs_of_stablehlo(conformance):
     assert len(texts) > 300
     for name, text in texts.items():
         module = parse(text, "-")  # MLIR's name of a text that comes from no file
+        compared = set[str | bytes]()  # most versions write the same
         for version in ("0.9.0", "0.14.0", "0.20.0", "1.0.0", "1.5.0", "1.9.0", "1.13.7", "1.17.0"):
             ours, theirs = serialize(module, version), artifact(text, version)
-            assert difference(parse(text_of(ours)), module) == "", (name, version)
-            assert difference(deserialize(theirs), module) == "", (name, version)
+            read = text_of(ours)
+            assert read in compared or difference(parse(read), module) == "", (name, version)
+            assert theirs in compared or difference(deserialize(theirs), module) == "", (name, version)
+            compared.update((read, theirs))
             assert ours == theirs or version not in ("0.9.0", "1.17.0"), (name, version)
 
 
