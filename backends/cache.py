@@ -33,6 +33,13 @@ LIMIT = 2 << 30
 KEPT = 0.75
 """The share of the limit that is kept when entries are removed, so that removals are rare."""
 
+BLIND = 1 / 512
+"""The share of the limit below which a process draws how much it writes before it first measures the folder, which
+takes a second if it is full. All processes together measure it about once for each such share that they write."""
+
+RESERVE = 8 * BLIND
+"""The share of the limit that measuring leaves to them. The probability that they write more in between is e^-8."""
+
 ABANDONED = 3600
 """The age in seconds at which an unfinished file is taken to belong to a process that died."""
 
@@ -54,7 +61,9 @@ class Cache:
     def __init__(self, folder: Path, limit: int = LIMIT):
         self.folder = folder
         self.limit = limit
-        self._room = 0  # bytes that may be written before the folder is measured again
+        self._most = int(limit - RESERVE * limit)
+        # The bytes that may be written before the folder is measured again.
+        self._room = secrets.randbelow(int(BLIND * limit) + 1)
 
     def get(self, key: bytes) -> bytes | None:
         """Returns the payload that was put under `key`, if it is whole."""
@@ -106,19 +115,19 @@ class Cache:
             os.close(descriptor)
 
     def _make_room(self, folder: int, size: int) -> None:
-        """Removes the least recently used entries if `size` more bytes would exceed the limit. Only half of the space
-        that is then free may be written before the folder is measured again: other processes write too."""
+        """Removes the least recently used entries if `size` more bytes would leave less than the reserve. Only half of
+        the space that is then free may be written before the folder is measured again: other processes write too."""
         entries = _entries(folder)
         total = sum(entry.size for entry in entries)
-        if total + size > self.limit:
-            goal = min(int(KEPT * self.limit), self.limit - size)
+        if total + size > self._most:
+            goal = min(int(KEPT * self.limit), self._most - size)
             for entry in sorted(entries, key=lambda entry: entry.used):
                 if total <= goal:
                     break
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(entry.name, dir_fd=folder)
                 total -= entry.size
-        self._room = max(size, (self.limit - total) // 2)
+        self._room = max(size, (self._most - total) // 2)
 
 
 @dataclass(frozen=True)

@@ -287,6 +287,14 @@ def test_the_limit_holds_whatever_is_put(tmp_path: Path) -> None:
     assert cache.get(b"199") == bytes(37 * 199)
 
 
+def test_processes_that_write_little_seldom_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, entries = [], module._entries
+    monkeypatch.setattr(module, "_entries", lambda folder: (measured.append(folder), entries(folder))[1])
+    for number in range(400):
+        Cache(tmp_path, limit=512_000).put(b"%d" % number, bytes(100 - DIGEST_BYTES))
+    assert 10 < len(measured) < 100  # 40 are expected: once for each 1000 bytes of 40,000
+
+
 def test_what_exceeds_the_limit_alone_is_not_kept(tmp_path: Path) -> None:
     cache = Cache(tmp_path, limit=1000)
     cache.put(KEY, PAYLOAD)
@@ -309,7 +317,7 @@ def test_what_a_dead_process_left_is_removed(cache: Cache) -> None:
     for file in (old, young):
         file.touch()
     os.utime(old, (0, 0))
-    Cache(cache.folder).put(b"another", PAYLOAD)
+    Cache(cache.folder, limit=100).put(b"another", PAYLOAD)  # which measures the folder
     assert not old.exists()
     assert young.exists()
 
