@@ -78,14 +78,24 @@ class Kept:
             "fingerprint": self.fingerprint,
             "donated": donated,
             LAYOUTS: self.layouts.text(),
-            HLO: self.optimized_program().hex(),
+            HLO: self._digits(),
         }
         return to_bytes(replace(whole, texts={**whole.texts, **division, **own}))
 
+    def _digits(self) -> str:
+        """Returns the optimized program in hexadecimal digits; nothing if XLA has no words for it."""
+        try:
+            return self.optimized_program().hex()
+        except (CompileError, UnsupportedOpError):
+            return ""
+
     def optimized_program(self) -> bytes:
-        """Returns the program for hosts that show it, in XLA's format."""
+        """Returns the program for hosts that show it, in XLA's format. Raises an `Error` if XLA has no words for it."""
         if not self.is_compiled:
-            return bytes.fromhex(self.executable.artifact.texts.get(HLO, ""))
+            digits = self.executable.artifact.texts.get(HLO)
+            if not digits:
+                raise UnsupportedOpError(f"{self.executable.name} was serialized without its optimized program")
+            return bytes.fromhex(digits)
         from trivium.backends.plugin.hlo import Interface, Port, optimized_program
 
         division, layouts, stages = self.division, self.layouts, self.executable.stages

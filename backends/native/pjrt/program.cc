@@ -188,11 +188,21 @@ std::string CompiledProgram::Serialized() const {
 }
 
 std::shared_ptr<const std::string> CompiledProgram::Described() const {
+  {
+    const std::lock_guard<std::mutex> lock(described_mutex_);
+    if (described_ != nullptr) return described_;
+  }
+  // Without the lock: Python may let another thread run that waits for it.
+  auto bytes = std::make_shared<const std::string>(Describe());
   const std::lock_guard<std::mutex> lock(described_mutex_);
-  if (described_ != nullptr) return described_;
+  if (described_ == nullptr) described_ = std::move(bytes);
+  return described_;
+}
+
+std::string CompiledProgram::Describe() const {
   if (memory_ != nullptr) {
     if (description_.empty()) throw Failure(Error_Code_UNIMPLEMENTED, name + " was serialized without its optimized program");
-    return described_ = std::make_shared<const std::string>(FromDigits(description_));
+    return FromDigits(description_);
   }
   const DescribeFunction describe = describe_function.load();
   if (describe == nullptr) throw Failure(Error_Code_UNIMPLEMENTED, "optimized programs are shown in a process with Python only");
@@ -200,7 +210,7 @@ std::shared_ptr<const std::string> CompiledProgram::Described() const {
   if (const int32_t status = describe(reply_.handle, &bytes, &failure)) {
     throw Failure(static_cast<Error_Code>(status), failure.empty() ? name + " cannot be shown" : failure);
   }
-  return described_ = std::make_shared<const std::string>(std::move(bytes));
+  return bytes;
 }
 
 void CompiledProgram::ForgetDescribed() const {

@@ -157,6 +157,7 @@ class CompiledProgram {
   void Enter(void** addresses);
   int32_t Call(void** addresses);
   CompiledProgram* Traced();
+  std::string Describe() const;
 
   // An estimate: handing a run over, and waiting for it in the first thread, takes 10 to 20 us, a tenth of this.
   static constexpr int64_t kWorthQueueing = 200'000;

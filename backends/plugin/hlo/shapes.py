@@ -14,6 +14,7 @@ from trivium.ir.types import (
     F64,
     ComplexType,
     FloatType,
+    IndexType,
     IntegerType,
     QuantizedType,
     TensorType,
@@ -54,6 +55,8 @@ def primitive_type(kind: Type) -> int:
             return _FLOATS[name]
         case ComplexType(part) if part in _COMPLEX:
             return _COMPLEX[part]
+        case IndexType():
+            return _SIGNED[64]
         case QuantizedType():
             return primitive_type(kind.storage_type)
         case IntegerType(1, "s"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from trivium.backends.artifact import from_bytes, to_bytes
-from trivium.backends.plugin.compiler import ARTIFACT, BYTECODE, TYPES, Kept, compile_program, explanation
+from trivium.backends.plugin.compiler import ARTIFACT, BYTECODE, HLO, TYPES, Kept, compile_program, explanation
 from trivium.backends.plugin.structures import CompileReply, CompileRequest
 from trivium.compiler import driver
 from trivium.ir.bytecode import serialize
@@ -94,6 +94,18 @@ def test_serialized_programs_keep_their_fingerprint_and_their_constants() -> Non
     y, m = np.empty_like(x), np.empty_like(n)
     assert run(loaded, x, n, y, m) == 0
     np.testing.assert_array_equal(y, 1 + numbers.reshape(3, 4))
+
+
+def test_serialized_programs_have_what_hosts_show() -> None:
+    _, kept = compiled(TEXT.encode())
+    data = kept.serialized()
+    _, again = compiled(data, ARTIFACT)
+    assert again.optimized_program() == kept.optimized_program()
+    artifact = from_bytes(data)
+    _, earlier = compiled(to_bytes(replace(artifact, texts={**artifact.texts, HLO: ""})), ARTIFACT)
+    with pytest.raises(UnsupportedOpError, match="main was serialized without its optimized program"):
+        earlier.optimized_program()
+    assert from_bytes(earlier.serialized()).texts[HLO] == ""
 
 
 def test_programs_of_several_devices_hide_the_number_of_the_device() -> None:

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.jax
 pytest.importorskip("jaxlib")
 
 from tests.backends.plugin.hlo.reading import shown, written
+from trivium.backends.gpu.nvptx import target
 
 SOFTMAX = """func.func @main(%x: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -57,6 +58,11 @@ def test_a_kernel_with_several_results_returns_a_tuple() -> None:
     (fusion,) = lines(text, "fusion")
     assert sorted(re.findall(r"f32\[[\d,]+\]", fusion.partition("fusion(")[0])) == ["f32[8,16]", "f32[8]"]
     assert len(lines(text, "get-tuple-element")) == 2
+
+
+def test_programs_of_gpus() -> None:
+    for architecture in ("sm_80", "sm_90a"):
+        assert "calls=%fused_computation" in shown(written(SOFTMAX, target(architecture)))
 
 
 def test_a_result_without_readers_is_left_out() -> None:
