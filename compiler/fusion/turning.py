@@ -9,10 +9,14 @@ import math
 from dataclasses import dataclass
 
 from trivium.compiler.lowering.contraction import conv_windows, matrix_instruction, operand_order
+from trivium.compiler.passes.padding import FEW_FEATURES
 from trivium.compiler.target import LayoutCosts, Target
 from trivium.ir import ops
 from trivium.ir.core import Operation
 from trivium.ir.types import BF16, F16, F32, F64, I8, I32, UI8, Type
+
+ONE_BY_ONE = 2
+"""The cost of an element in rows of so few features that all are packed one by one, in those of a vector of windows."""
 
 _MULTIPLIED: dict[Type, tuple[set[Type], ...]] = {
     F32: ({F32}, {F16}, {BF16}),
@@ -71,7 +75,9 @@ def _as_it_lies(op: ops.Convolution, target: Target, costs: LayoutCosts) -> floa
     """Returns the cost with positions in the lanes."""
     terms, features, _ = _extents(op)
     vectors = _vectors(op, target, op.result.type.size // features)
-    return terms * vectors * (features / _products(op, target) + costs.windows)
+    # In steps of several positions, narrow numbers are packed one by one.
+    loads = target.vector_bytes // 4 if _is_narrow(op) and _is_strided(op) else 1
+    return terms * vectors * (features / _products(op, target) + costs.windows * loads)
 
 
 def _in_order(op: ops.Convolution, target: Target, costs: LayoutCosts) -> float:
@@ -81,8 +87,10 @@ def _in_order(op: ops.Convolution, target: Target, costs: LayoutCosts) -> float:
     turned = op.lhs.type.size // inputs * _vectors(op, target, inputs) + positions * vectors
     if not isinstance(op.rhs.defining_op, ops.Constant):
         turned += terms * vectors
-    packed = positions * _vectors(op, target, terms) if _is_narrow(op) else 0
-    return terms * vectors * positions / _products(op, target) + costs.squares * turned + costs.rows * packed
+    packed = costs.rows * _vectors(op, target, terms) if _is_narrow(op) else 0
+    if _is_narrow(op) and inputs <= FEW_FEATURES:
+        packed = ONE_BY_ONE * costs.windows * terms
+    return terms * vectors * positions / _products(op, target) + costs.squares * turned + positions * packed
 
 
 def _products(op: ops.Convolution, target: Target) -> float:
@@ -94,6 +102,12 @@ def _products(op: ops.Convolution, target: Target) -> float:
 def _is_narrow(op: ops.Convolution) -> bool:
     """Whether rows of the image are packed for products, because they are narrower than these."""
     return op.lhs.type.dtype.itemsize < 4
+
+
+def _is_strided(op: ops.Convolution) -> bool:
+    """Whether the windows of neighbouring positions begin at every second element of a line of the image, or fewer."""
+    window = conv_windows(op)[-1]
+    return window.stride != 1 and window.size > 1
 
 
 def _extents(op: ops.Convolution) -> tuple[int, int, int]:

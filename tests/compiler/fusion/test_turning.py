@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.backends.cpu.contraction.tiles import with_tiles
 from trivium import compile as compile_program
 from trivium.backends.cpu.target import level
 from trivium.compiler import pipeline
+from trivium.compiler.fusion.turning import turned
 from trivium.compiler.lower import lower
 from trivium.compiler.program import Launch
 from trivium.compiler.target import Target
@@ -59,7 +61,7 @@ def launches(module: Module, target: Target) -> int:
 
 
 @pytest.mark.parametrize(
-    ("shape", "turned"),
+    ("shape", "separate"),
     [
         pytest.param((56, 64, 64, 3), True, id="windows"),
         pytest.param((7, 512, 512, 3), True, id="few positions leave lanes empty"),
@@ -69,10 +71,23 @@ def launches(module: Module, target: Target) -> int:
         pytest.param((14, 64, 64, 3, 1, 64), False, id="groups"),
     ],
 )
-def test_what_is_turned(shape: tuple[int, ...], turned: bool) -> None:
+def test_what_is_turned(shape: tuple[int, ...], separate: bool) -> None:
     module = network(*shape)
-    assert (launches(module, WIDE) > 1) == turned
+    assert (launches(module, WIDE) > 1) == separate
     assert launches(module, replace(WIDE, layouts=None)) == 1
+
+
+@pytest.mark.parametrize("target", [WIDE, with_tiles()], ids=("vectors", "tiles"))
+def test_narrow_numbers_in_steps_of_two(target: Target) -> None:
+    """Their windows would be packed one by one, and those of pictures are so in any order."""
+
+    def is_turned(*shape: int) -> bool:
+        module = pipeline.optimize(network(*shape, element=BF16), target)
+        (op,) = (op for op in module.walk() if isinstance(op, ops.Convolution))
+        return turned(op, target).image
+
+    assert [is_turned(112, features, 32, 3, 2) for features in (3, 4, 16, 32)] == [False, False, True, True]
+    assert not is_turned(224, 3, 64, 7, 2)
 
 
 @pytest.mark.parametrize("element", [BF16, F16, F32, F64, I32])
