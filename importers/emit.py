@@ -55,13 +55,18 @@ def require_computable(count: int, what: str) -> None:
         raise Error(f"{what} has {count} elements that are computed while importing, expected at most {MAX_COMPUTED}")
 
 
+class BroadcastError(Error, ValueError):
+    """Shapes that cannot be broadcast to one: a `ValueError` as well, as NumPy's own, of which an importer may ask its
+    framework for the reason."""
+
+
 def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
     """Returns the shape to which shapes are broadcast by NumPy's rule."""
     try:
         return np.broadcast_shapes(*map(tuple, shapes))
     except ValueError:
         listed = ", ".join(str(list(shape)) for shape in shapes)
-        raise Error(f"shapes {listed} cannot be broadcast to one shape") from None
+        raise BroadcastError(f"shapes {listed} cannot be broadcast to one shape") from None
 
 
 class Emitter(Builder):

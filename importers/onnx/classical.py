@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import onnx
@@ -13,6 +14,7 @@ from trivium.importers.onnx.files import array_of
 from trivium.importers.onnx.indexing import scattered
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.errors import Error
 from trivium.ir.types import F32, I32, I64
 
 # N-grams
@@ -27,6 +29,11 @@ def tf_idf(
     """TfIdfVectorizer(X, ...): how often sequences of a pool occur in each row, with up to so many left out between"""
     if pool_strings or mode not in ("TF", "IDF", "TFIDF"):
         ctx.unsupported("mode", f"{mode}, {len(pool_strings)} strings", "TF, IDF or TFIDF of numbers")
+    if any(not 0 <= a <= b for a, b in pairwise([*ngram_counts, len(pool_int64s)])):
+        raise Error(f"ngram_counts has {list(ngram_counts)}, expected places in the pool, which do not decrease")
+    lengths = [(b - a) // size for size, (a, b) in enumerate(pairwise([*ngram_counts, len(pool_int64s)]), start=1)]
+    if sum(lengths) > len(ngram_indexes) or min(ngram_indexes, default=-1) < 0:
+        raise Error(f"ngram_indexes has {list(ngram_indexes)}, expected a column for each of {sum(lengths)} sequences")
     is_flat = x.type.rank == 1
     rows = ctx.convert(ctx.unsqueeze(x, [0]) if is_flat else x, I64)
     count = max(ngram_indexes) + 1

@@ -106,6 +106,9 @@ def conv_transpose(
     spatial: int = x.type.rank - 2
     require_windows(x, w.type.static_shape[2:], kernel_shape, strides, dilations, pads)
     strides, dilations = strides or [1] * spatial, dilations or [1] * spatial
+    for name, entries in (("output_padding", output_padding), ("output_shape", output_shape)):
+        if entries and len(entries) != spatial:
+            raise Error(f"{name} has {len(entries)} entries, expected {spatial}")
     edges: Sequence[Extent] = pads or [0] * 2 * spatial
     extra = output_padding or [0] * spatial
     sizes = w.type.static_shape[2:]

@@ -10,10 +10,11 @@ import onnx
 
 from trivium.importers.context import evaluate_known
 from trivium.importers.dynamic import Extent, Size, larger, scalar_of
-from trivium.importers.onnx.context import Context, Listed, Operand, axis_of, rule
+from trivium.importers.onnx.context import Context, Listed, Operand, axis_of, require_same_length, rule
 from trivium.importers.onnx.files import array_of
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
+from trivium.ir.errors import Error
 from trivium.ir.types import I1, I64, TensorType
 
 
@@ -225,14 +226,18 @@ def scan(
 ) -> Sequence[Value]:  # fmt: skip
     """Scan(initial_state_and_scan_inputs, body, ...): over the rows of some inputs, which collects rows of outputs"""
     count = len(values) - num_scan_inputs
-    axes = scan_input_axes or [0] * num_scan_inputs
+    if not 0 < num_scan_inputs <= len(values):
+        raise Error(f"num_scan_inputs has {num_scan_inputs}, expected a number from 1 to {len(values)}")
+    axes, backward = scan_input_axes or [0] * num_scan_inputs, scan_input_directions or [0] * num_scan_inputs
+    require_same_length(scan_inputs=values[count:], scan_input_axes=axes, scan_input_directions=backward)
     rows = [
-        _rows_first(ctx, x, axis_of(axis, x.type.rank), bool(backward))
-        for x, axis, backward in zip(values[count:], axes, scan_input_directions or [0] * num_scan_inputs, strict=True)
+        _rows_first(ctx, x, axis_of(axis, x.type.rank), bool(turned))
+        for x, axis, turned in zip(values[count:], axes, backward, strict=True)
     ]
     results = scanned(ctx, body, values[:count], rows)
     collected = results[count:]
     axes, backward = scan_output_axes or [0] * len(collected), scan_output_directions or [0] * len(collected)
+    require_same_length(scan_outputs=collected, scan_output_axes=axes, scan_output_directions=backward)
     moved = [
         _rows_back(ctx, x, axis_of(axis, x.type.rank), bool(turned))
         for x, axis, turned in zip(collected, axes, backward, strict=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import ascii_letters
 
+from trivium.importers.dynamic import Extent
 from trivium.importers.onnx.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -66,12 +67,11 @@ def _product(ctx: Context, lhs: tuple[Value, str], rhs: tuple[Value, str], kept:
     """Returns the product of two operands, summed over the letters that nothing else has."""
     (a, left), (b, right) = _summed(ctx, *lhs, kept | set(rhs[1])), _summed(ctx, *rhs, kept | set(lhs[1]))
     shared = [letter for letter in left if letter in right]
-    # A dimension of extent 1 under an ellipsis is repeated.
+    # A dimension of extent 1 under an ellipsis is repeated, also if that is only known when the program is compiled.
     for letter in shared:
-        one, two = a.type.shape[left.index(letter)], b.type.shape[right.index(letter)]
-        if one != two and 1 in (one, two):
-            a, b = (_repeated(ctx, x, term.index(letter), (two, one)[i]) for i, (x, term) in
-                    enumerate(((a, left), (b, right))))  # fmt: skip
+        first, second = left.index(letter), right.index(letter)
+        (common,) = ctx.common_shape([ctx.extent(a, first)], [ctx.extent(b, second)])
+        a, b = _repeated(ctx, a, first, common), _repeated(ctx, b, second, common)
     batch = [letter for letter in shared if letter in kept]
     summed = [letter for letter in shared if letter not in kept]
     contracting = [left.index(c) for c in summed], [right.index(c) for c in summed]
@@ -80,9 +80,9 @@ def _product(ctx: Context, lhs: tuple[Value, str], rhs: tuple[Value, str], kept:
     return ctx.dot(a, b, contracting, batching), "".join([*batch, *rest])
 
 
-def _repeated(ctx: Context, x: Value, dimension: int, extent: int | None) -> Value:
-    if x.type.shape[dimension] != 1 or extent is None:
-        return x
+def _repeated(ctx: Context, x: Value, dimension: int, extent: Extent) -> Value:
     shape = ctx.extents(x)
+    if shape[dimension] == extent:
+        return x
     shape[dimension] = extent
     return ctx.broadcast_in_dim(x, shape, range(x.type.rank))

@@ -129,6 +129,8 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
         options = options_of(self.emit, rule, len(values), attributes, WITHOUT_MEANING)
         try:
             results = rule(self.emit, *values, **options)
+        except Error:
+            raise
         except RAW_ERRORS as error:
             schema, version = self._schema(node), self._version(node)
             if schema is None or (finding := finding_of(schema, node, values, version)) is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from trivium.importers.dynamic import Extent, numbers_of, scalar_of
 from trivium.importers.emit import accumulation_type
-from trivium.importers.onnx.context import Context, axes_of, axis_of, rule
+from trivium.importers.onnx.context import Context, axes_of, axis_of, require_rank, rule
 from trivium.importers.onnx.shape import among, from_front, remaining
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -99,6 +99,7 @@ def top_k(ctx: Context, x: Value, k: Value, axis: int = -1, largest: int = 1, so
 @rule("CumSum", "CumProd")
 def cumulative(ctx: Context, x: Value, axis: Value, exclusive: int = 0, reverse: int = 0) -> Value:
     """CumSum(x, axis, exclusive, reverse)"""
+    require_rank(x, "x", 1, or_more=True)
     kind, op = x.type.element_type, ops.Add if ctx.op == "CumSum" else ops.Multiply
     wide = ctx.convert(x, accumulation_type(kind))
 

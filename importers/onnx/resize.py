@@ -75,6 +75,8 @@ def resize(
         require_shape(scales, "scales", [len(dimensions)])
         extents, factors = _of_scales(ctx, given, scales)
     crops = roi is not None and roi.type.shape != (0,) and options.coordinates == "tf_crop_and_resize"
+    if crops and roi is not None:
+        require_shape(roi, "roi", [2 * len(dimensions)])
     # Without a box, the whole image is taken.
     whole = [ctx.scalar(bound, F64) for bound in (0, 1) for _ in dimensions]
     bounds = _elements(ctx, roi) if crops and roi is not None else whole

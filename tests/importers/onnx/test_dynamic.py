@@ -43,6 +43,8 @@ OPEN = [
     ("y = Softmax<axis = 1>(x0)", (X,)),
     ("y = MatMul(x0, x1)", (X, floats(4, 5))),
     ("y = MatMul(x0, x1)", (floats(5, 1, 3, 4), X.transpose(0, 2, 1).copy())),
+    ('y = Einsum<equation = "...ij,...jk->...ik">(x0, x1)', (floats(1, 2, 3), floats(4, 3, 5))),
+    ('y = Einsum<equation = "...ij,...jk->...ik">(x0, x1)', (floats(4, 2, 3), floats(4, 3, 5))),
     ("y = Gather<axis = 1>(x0, x1)", (X, np.array([[0, -1]]))),
     ("y = GatherND(x0, x1)", (X, np.array([[0, 1], [-1, 2]]))),
     ("y = ScatterElements<axis = 1>(x0, x1, x2)", (X, np.array([[[0, -1]]]), floats(1, 1, 2))),

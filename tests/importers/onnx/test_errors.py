@@ -183,7 +183,10 @@ def test_text_and_large_numbers_of_attributes_are_read_with_care() -> None:
             trivium.from_onnx(model(f"y = LayerNormalization<axis = {number}>(x, x)"))
 
 
-def test_sequences_longer_than_a_row_take_no_time() -> None:
+def test_huge_numbers_take_no_time() -> None:
     text = """y = TfIdfVectorizer<max_gram_length = 2, min_gram_length = 2, max_skip_count = 2147483647, mode = "TF",
         ngram_counts = [0, 1], ngram_indexes = [0, 1], pool_int64s = [5, 1, 2]>(x)"""
     assert trivium.from_onnx(model(text, "int64[2] x", "float[2] y"))
+    body = "b (float v) => (float w) { w = Neg(v) }"
+    with pytest.raises(trivium.Error, match="num_scan_inputs has 9999999999, expected a number from 1 to 1"):
+        trivium.from_onnx(model(f"y = Scan<num_scan_inputs = 9999999999, body = {body}>(x)"))

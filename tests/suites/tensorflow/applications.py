@@ -25,7 +25,7 @@ from tests.suites.tensorflow.apart import apart
 
 NAMES = sorted(name for name in dir(keras.applications) if name[0].isupper())
 
-PIXELS, PIXELS_OF = 96, {"EfficientNetV2L": 160, "InceptionResNetV2": 160, "InceptionV3": 160}
+PIXELS, PIXELS_OF = 96, {"EfficientNetV2L": 224, "InceptionResNetV2": 160, "InceptionV3": 160}
 """The height and width of the images, so that more than one element of each image reaches every normalization: where
 one does, its variance is that of two numbers, and each difference of theirs, however small, becomes 1."""
 
