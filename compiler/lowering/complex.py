@@ -53,14 +53,16 @@ def multiply(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
 def divide(b: KernelBuilder, x: Pair, y: Pair) -> Pair:
     """Smith's method: divides the smaller part of the divisor by the larger one, so that no intermediate overflows. As
     in the interpreter, a divisor of zero divides both parts, and finite numbers over infinity are zero."""
-    sizes = b.apply("abs", y[0]), b.apply("abs", y[1])
-    endless = tuple(b.compare("EQ", size, float("inf")) for size in sizes)
+    endless = tuple(b.compare("EQ", b.apply("abs", part), float("inf")) for part in y)
     infinite, zero = b.apply("or", *endless), b.constant(0.0, y[0].dtype)
-    y = tuple(
-        b.select(infinite, b.select(e, b.apply("sign", part), zero), part) for e, part in zip(endless, y, strict=True)
-    )
-    swap = b.compare("LT", b.apply("abs", y[0]), b.apply("abs", y[1]))
-    large, small = b.select(swap, y[1], y[0]), b.select(swap, y[0], y[1])
+
+    def direction(i: int) -> Register:
+        return b.select(infinite, b.select(endless[i], b.apply("sign", y[i]), zero), y[i])
+
+    divisor = direction(0), direction(1)
+    sizes = b.apply("abs", divisor[0]), b.apply("abs", divisor[1])
+    swap = b.compare("LT", *sizes)
+    large, small = b.select(swap, *divisor[::-1]), b.select(swap, *divisor)
     by_zero = b.apply("and", b.compare("EQ", large, 0.0), b.compare("EQ", small, 0.0))
     ratio = b.divide(small, large)
     scale = b.select(by_zero, large, b.add(large, b.multiply(small, ratio)))

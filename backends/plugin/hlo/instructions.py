@@ -1,6 +1,6 @@
 """The ops of StableHLO and CHLO as instructions of HLO: for each op the name of its instruction, and the fields of
 `HloInstructionProto` with its attributes. Ops without a row have no instruction with their meaning, or need more than
-one (`computations.py`)."""
+one (`special.py`)."""
 
 from __future__ import annotations
 
