@@ -24,6 +24,9 @@ CASES = [
     case("index.Tensor", X, [n(2, 1, below=4), n(3, below=5)]),
     case("index.Tensor", X, [v(1).reshape(())]),
     case("_unsafe_index.Tensor", X, [n(2, below=4), None, None]),
+    case("take.default", f(3, 4), v(1, -2, 5).reshape(3, 1)),
+    case("put.default", f(3, 4), v(1, -2, 5), f(3)),
+    case("put.default", f(3, 4), v(1, 1, 5), f(3), True),
     # index_put
     case("index_put.default", X, [v(0, 2)], f(2, 5, 3)),
     case("index_put.default", X, [v(0, 2, 0)], f(5, 3), True),
