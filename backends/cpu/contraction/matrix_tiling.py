@@ -44,8 +44,8 @@ brought into the second-level cache."""
 IN_PLACE_SHARE = 1 / 2
 """The share of the second-level cache for rows of lhs that are read in place, once for each panel."""
 LEAST_ROWS_IN_PLACE = 128, 256
-"""At least so many of them, because reading the next panel, or packing it during the run, takes as long as multiplying
-it with some of these rows."""
+"""The smallest number of these rows, if weights are constant and if they are arguments: with fewer, reading the next
+panel, or packing it during the run, would take longer than multiplying it."""
 
 
 def together(matrix: MatrixInstruction) -> int:

@@ -16,8 +16,9 @@ from trivium.ir.core import Value
 from trivium.ir.location import UNKNOWN, Location
 from trivium.ir.types import Type
 
-DIMENSIONS, TUPLE_INDEX, CHANNEL = 14, 13, 26
-"""Fields of `HloInstructionProto`."""
+DIMENSIONS, TUPLE_INDEX, CHANNEL, REPLICA_GROUPS, GLOBAL_IDS = 14, 13, 26, 49, 71
+"""Fields of `HloInstructionProto` that several modules write. The last one says that groups have devices, not
+replicas."""
 
 
 @dataclass

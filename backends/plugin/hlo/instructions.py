@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trivium.backends.plugin.hlo.computation import DIMENSIONS, GLOBAL_IDS, REPLICA_GROUPS, TUPLE_INDEX
 from trivium.backends.plugin.hlo.wire import message, messages, number, numbers, single, text
 from trivium.ir import ops
 from trivium.ir.core import Operation
@@ -29,9 +30,6 @@ class Row:
     operands: tuple[int, ...] | None = None
 
 
-DIMENSIONS, CHANNEL, TUPLE_INDEX, REPLICA_GROUPS = 14, 26, 13, 49
-"""Fields of `HloInstructionProto` that others write, too."""
-
 _LIKE_ITS_NAME = (
     ops.Abs, ops.Add, ops.And, ops.Atan2, ops.BitcastConvert, ops.Cbrt, ops.Ceil, ops.Clamp, ops.Complex,
     ops.Convert, ops.CountLeadingZeros, ops.Divide, ops.Exponential, ops.ExponentialMinusOne, ops.Floor, ops.Imag,
@@ -48,7 +46,7 @@ def collective(op: Any) -> bytes:
     """Returns the devices that exchange values. Their channel is numbered by the program's writer."""
     rows = ([member for member in row if member >= 0] for row in rows_of(op))
     ids = getattr(op, "use_global_device_ids", None) is not None
-    return messages(REPLICA_GROUPS, (numbers(1, row) for row in rows)) + number(71, ids)
+    return messages(REPLICA_GROUPS, (numbers(1, row) for row in rows)) + number(GLOBAL_IDS, ids)
 
 
 def window(windows: Iterable[Window], reversal: Sequence[bool] | None = None) -> bytes:

@@ -7,15 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.backends.plugin.hlo.computation import DIMENSIONS, Computation
-from trivium.backends.plugin.hlo.instructions import REPLICA_GROUPS
+from trivium.backends.plugin.hlo.computation import DIMENSIONS, GLOBAL_IDS, REPLICA_GROUPS, Computation
 from trivium.backends.plugin.hlo.shapes import array_shape
 from trivium.backends.plugin.hlo.wire import messages, number, numbers
 from trivium.ir.sharding import Part
 from trivium.ir.types import I32, UI32, Type
-
-GLOBAL_IDS = 71
-"""The field that says that groups have devices, not replicas."""
 
 
 def gather(computation: Computation, value: int, part: Part, whole: Sequence[int], element: Type) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from trivium.backends.plugin.hlo.blocks import bind, channel_of, results_shape, unpack, value_of, write_block, writes
 from trivium.backends.plugin.hlo.computation import DIMENSIONS, Computation
@@ -12,7 +12,7 @@ from trivium.backends.plugin.hlo.wire import messages, number, numbers, text
 from trivium.compiler.costs import free_values
 from trivium.ir import ops
 from trivium.ir.attributes import Dictionary
-from trivium.ir.core import Operation, Region, Value
+from trivium.ir.core import Region, Value
 from trivium.ir.text.attributes import attribute_text
 
 
@@ -99,7 +99,7 @@ def _moved(computation: Computation, found: int, value: Value, split: int, conca
 @writes(ops.While)
 def _while(computation: Computation, op: ops.While) -> None:
     """A loop, whose state also has what it reads from outside."""
-    outside = _outside(op)
+    outside = _outside(free_values(op))
     state = computation.tuple([value_of(computation, value) for value in (*op.operands, *outside)])
     condition, _ = _entered(computation, "condition", op.cond, outside)
     (again,) = write_block(condition, op.cond.block)
@@ -116,7 +116,7 @@ def _branches(computation: Computation, op: ops.If | ops.Case) -> None:
     """A choice of computations, each with a tuple of what it reads."""
     called, operands = [], [value_of(computation, op.operands[0])]
     for region in op.regions:
-        outside = [value for value in region.free_values() if not isinstance(value.defining_op, ops.Constant)]
+        outside = _outside(region.free_values())
         inner, _ = _entered(computation, "branch", region, outside)
         called.append(inner.finish(inner.tuple(write_block(inner, region.block))))
         operands.append(computation.tuple([value_of(computation, value) for value in outside]))
@@ -130,9 +130,9 @@ def _kept(body: Computation, value: Value, state: int, index: int) -> int:
     return body.known[value] if value in body.known else body.element(state, index, shape_of(value.type))
 
 
-def _outside(op: Operation) -> list[Value]:
+def _outside(values: Iterable[Value]) -> list[Value]:
     """Returns what regions read from outside, except constants, of which computations have copies."""
-    return [value for value in free_values(op) if not isinstance(value.defining_op, ops.Constant)]
+    return [value for value in values if not isinstance(value.defining_op, ops.Constant)]
 
 
 def _entered(computation: Computation, name: str, region: Region, outside: Sequence[Value]) -> tuple[Computation, int]:
