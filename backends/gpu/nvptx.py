@@ -247,4 +247,5 @@ def target(architecture: str) -> GpuTarget:
         bulk_copies=architecture == "sm_90a",
         # LLVM computes it from the quotient, which is rounded.
         remainder=False,
+        wide_shifts=False,
     )

@@ -39,7 +39,8 @@ def shift(code: Code, op: str, a: ll.Value, b: ll.Value) -> ll.Value:
     inside = code.icompare("<", b, width, signed=False)
     if op == "shift_right_arithmetic":
         return code.ashr(a, code.select(inside, b, width - 1))
-    shifted = code.shl(a, b) if op == "shift_left" else code.lshr(a, b)
+    amount = b if code.target.wide_shifts or width < 64 else code.both(b, width - 1)
+    shifted = code.shl(a, amount) if op == "shift_left" else code.lshr(a, amount)
     return code.select(inside, shifted, 0)
 
 

@@ -33,6 +33,10 @@ class LlvmTarget(Target):
     remainder: bool = True
     """Whether LLVM's remainder of floats is exact."""
 
+    wide_shifts: bool = True
+    """Whether a shift of 64 bits stays behind the comparison that limits its amount. For NVIDIA, LLVM drops the
+    comparison, because oversized shifts give 0 there, and then half of the amount, because it is 32 bits there."""
+
     constant_space: int = 0
     """The address space of constants in a module, such as tables."""
 

@@ -11,8 +11,9 @@ import pytest
 from tests.backends.gpu import simulator, tasks
 from tests.backends.gpu.simulator import needs_simulator
 from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
+from trivium.backends.gpu.assembly import assembler, emit_program
 from trivium.backends.gpu.client import GpuClient
-from trivium.backends.gpu.nvptx import emitted_for, target
+from trivium.backends.gpu.nvptx import Nvptx, emitted_for, target
 from trivium.ir.errors import Error
 
 ASSEMBLED, SIMULATED = 12, 80
@@ -41,6 +42,15 @@ def test_the_same_modules_on_the_simulator(monkeypatch: pytest.MonkeyPatch) -> N
         for record in (COMPILED[number] for number in sample(SIMULATED)):
             results = client.load_program(lowered(record, device.target)).execute(*record.arrays)
             expect_equal(record, record.module(), results)
+
+
+@pytest.mark.parametrize("op", ["shift_left", "shift_right_logical"])
+def test_amounts_of_wide_shifts_are_compared_as_a_whole(op: str) -> None:
+    """LLVM would drop the comparison, and then shift by the lower half of the amount."""
+    facts, dialect = target("sm_80"), Nvptx()
+    (record,) = (one for one in COMPILED if str(one).startswith(f"{op}-36xui64"))
+    emitted = emit_program(lowered(record, facts), dialect, facts)
+    assert b"setp.lt.u64" in assembler().compile(emitted.text, dialect.assembling(facts))
 
 
 def test_unknown_architectures() -> None:
