@@ -182,6 +182,14 @@ class Dialect(ABC):
         """Returns an f32, as an i32, rounded to 10 bits of mantissa."""
         raise NotImplementedError
 
+    def packed(self, code: Code, dtype: str, low: ll.Value, high: ll.Value) -> ll.Value:
+        """Returns the i32 of two f32, each rounded to 16 bits."""
+        raise NotImplementedError
+
+    def power_of_two(self, code: Code, exponent: ll.Value) -> ll.Value:
+        """Returns a power of two in f32, whose relative error is at most 2^-22; zero if it is less than 2^-126."""
+        raise NotImplementedError
+
     # Words of dialects whose targets have matrix instructions that four warps share. Their matrices are in shared
     # memory, their sums in registers. These instructions run beside the threads, which must not touch the sums
     # between the beginning of the products and their end.

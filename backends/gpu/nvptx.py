@@ -47,6 +47,16 @@ FEATURES = {"sm_80": "+ptx80", "sm_90": "+ptx80", "sm_90a": "+ptx80", "sm_100": 
 """For each architecture that code is emitted for, the version of PTX that has it."""
 
 
+class BFloat(ll.Type):
+    """bf16, which llvmlite does not know."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+
+BF16 = BFloat()
+
+
 class Nvptx(Dialect):
     """NVVM's words."""
 
@@ -116,6 +126,14 @@ class Nvptx(Dialect):
 
     def rounded_to_tf32(self, code: Code, word: ll.Value) -> ll.Value:
         return self.call(code, "llvm.nvvm.f2tf32.rna", I32, [code.builder.bitcast(word, F32)], "")
+
+    def packed(self, code: Code, dtype: str, low: ll.Value, high: ll.Value) -> ll.Value:
+        kind = ll.HalfType() if dtype == "f16" else BF16
+        found = self.call(code, f"llvm.nvvm.ff2{dtype}x2.rn", ll.VectorType(kind, 2), [high, low], "")
+        return code.builder.bitcast(found, I32)
+
+    def power_of_two(self, code: Code, exponent: ll.Value) -> ll.Value:
+        return self.call(code, "llvm.nvvm.ex2.approx.ftz.f", F32, [exponent], "")
 
     def publish(self, code: Code) -> None:
         _assembly(code, "fence.proxy.async.shared::cta;")

@@ -7,15 +7,16 @@ factors.
 
 Weights are f32, and so are their products with the values in the program. Therefore a weight is represented as a sum of
 numbers of the values' type (`TERMS`), each of which is multiplied: with two of them, the relative error is at most
-2^-17. With tf32, it is rounded like any factor."""
+2^-16. With tf32, it is rounded like any factor."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu.attention import NOTHING, weight_block
+from trivium.backends.gpu.attention import NOTHING
 from trivium.backends.gpu.contracted import Indices, MakeEmitter
 from trivium.backends.gpu.dialect import WARP, Dialect
 from trivium.backends.gpu.target import GpuTarget
@@ -28,9 +29,8 @@ from trivium.backends.gpu.tiles import (
     scale_of,
     width,
 )
-from trivium.backends.llvm.code import F32, I1, I16, I32, Code
+from trivium.backends.llvm.code import F32, I1, I32, Code
 from trivium.backends.llvm.loops import counted
-from trivium.backends.llvm.narrow import rounded, widened
 from trivium.backends.llvm.numbers import i64
 from trivium.compiler.kernel.attention import Attention
 from trivium.compiler.kernel.contraction import Contraction
@@ -39,12 +39,9 @@ from trivium.compiler.kernel.structure import Load, Store, walk
 TERMS = {"f16": 2, "bf16": 3, "tf32": 1}
 """How many numbers of a type add up to a weight. Results that are stored as bf16 have no use for the third one."""
 
-KEPT = {"f16": 0xFFFFE000, "bf16": 0xFFFF0000}
-"""The bits of an f32 that a type can hold."""
-
-LEAST = {"f16": 0.0, "bf16": 2.0**-126}
-"""No term of a weight is less, so that weights of infinite values are not zero; f16 has no numbers that are small
-enough for it."""
+KEPT, MORE = 0xFFFF0000, 1 + 2.0**-23
+"""The bits of an f32 that bf16 can hold; and a factor so close to 1 that it only makes sure that a positive weight has
+a rest, with which an infinite value is infinite, too. A weight of less than 2^-88 may have none."""
 
 
 class TensorAttention:
@@ -75,7 +72,11 @@ class TensorAttention:
         self._values = product(mark.values, width(features), TENSOR_KEYS // (2 * found.depth))
         self._values.span = TENSOR_KEYS
         scales = (scale_of(prologue) for prologue in (mark.scores.lhs_prologue, mark.scores.rhs_prologue))
-        self._scale = math.prod(scale for scale in scales if scale is not None)
+        self._scale, self._unit = math.prod(scale for scale in scales if scale is not None), math.log2(math.e)
+        epilogue = mark.scores.epilogue
+        if epilogue.yields == [epilogue.parameters[0]] and 2.0**-32 < self._scale < 2.0**32:
+            # Nothing else is done with scores.
+            self._scale, self._unit = 1.0, self._unit * self._scale
         stored = {one.buffer.dtype for one in mark.values.epilogue.instructions if isinstance(one, Store)}
         self._terms = 1 if code.flags else 2 if stored == {"bf16"} else TERMS[self._dtype]
 
@@ -195,18 +196,17 @@ class TensorAttention:
         weights = list(scores)
         for part in range(2):
             own = [number for number in range(len(scores)) if number // 2 % 2 == part]
-            found = greatest[part]
-            for number in own:
-                found = self._greater(scores[number], found)
+            found = _paired(self._greater, [scores[number] for number in own])
             for lanes in (1, 2):
                 found = self._greater(self._exchanged(found, lanes), found)
+            found = self._greater(found, greatest[part])
             # A row of nothing but -inf has no weights.
             shift = builder.select(builder.fcmp_ordered("==", found, NOTHING), F32(0.0), found)
-            (factor,) = self._scores.run(weight_block(), [greatest[part], shift])
-            greatest[part], totals[part] = found, builder.fmul(totals[part], factor)
+            factor, greatest[part] = self._weight(greatest[part], shift), found
             for number in own:
-                (weights[number],) = self._scores.run(weight_block(), [scores[number], shift])
-                totals[part] = builder.fadd(totals[part], weights[number])
+                weights[number] = self._weight(scores[number], shift)
+            more = _paired(builder.fadd, [weights[number] for number in own])
+            totals[part] = self._code.fused(totals[part], factor, more)
             sums = [builder.fmul(x, factor) if n // 2 % 2 == part else x for n, x in enumerate(sums)]
         each = self._instruction.depth // 2
         for number in range(len(weights) // each):
@@ -221,8 +221,15 @@ class TensorAttention:
         reads = any(isinstance(one, Load) for one in walk(self._scores.mark.epilogue))
         return 3 if is_small and not reads else 2
 
+    def _weight(self, score: ll.Value, shift: ll.Value) -> ll.Value:
+        """Returns the weight of a score relative to that of `shift`. Differences come before the factors, since the
+        least numbers of f32, which stand for masked scores, have no multiples."""
+        difference = self._builder.fsub(score, shift)
+        return self._dialect.power_of_two(self._code, self._builder.fmul(difference, F32(self._unit)))
+
     def _greater(self, one: ll.Value, other: ll.Value) -> ll.Value:
-        return self._builder.select(self._builder.fcmp_ordered(">", one, other), one, other)
+        """Returns the greater of two numbers, or the one that is not NaN."""
+        return self._code.intrinsic("llvm.maxnum", one, other)
 
     def _exchanged(self, value: ll.Value, lanes: int) -> ll.Value:
         builder = self._builder
@@ -234,31 +241,28 @@ class TensorAttention:
             words = [self._builder.bitcast(weight, I32) for weight in weights]
             return [[self._dialect.rounded_to_tf32(self._code, words[place]) for place in (0, 2, 1, 3)]]
         terms: list[list[ll.Value]] = []
-        for number in range(self._terms):
-            pairs = [self._term(weight, number == self._terms - 1) for weight in weights]
-            halves = [held for held, _ in pairs]
-            terms.append([self._joined(*halves[place : place + 2]) for place in range(0, 8, 2)])
-            weights = [rest for _, rest in pairs]
-        return terms
+        for _ in range(self._terms - 1):
+            pairs = [self._term(*weights[place : place + 2]) for place in range(0, 8, 2)]
+            terms.append([word for word, _ in pairs])
+            weights = [rest for _, rests in pairs for rest in rests]
+        last = [self._dialect.packed(self._code, self._dtype, *weights[n : n + 2]) for n in range(0, 8, 2)]
+        return [*terms, last]
 
-    def _term(self, weight: ll.Value, last: bool) -> tuple[ll.Value, ll.Value]:
-        """Returns a number of the values' type, as its bits, and the rest of a weight."""
-        builder, code, least = self._builder, self._code, LEAST[self._dtype]
-        if last:
-            return rounded(code, weight, self._dtype), weight
-        kept = builder.bitcast(builder.and_(builder.bitcast(weight, I32), I32(KEPT[self._dtype])), F32)
-        held = rounded(code, kept, self._dtype)
-        rest = builder.fsub(weight, widened(code, held, self._dtype))
-        if least:
-            is_small = builder.fcmp_ordered("<", rest, F32(least))
-            is_weight = builder.fcmp_ordered(">", weight, F32(0.0))
-            rest = builder.select(builder.and_(is_small, is_weight), F32(least), rest)
-        return held, rest
-
-    def _joined(self, low: ll.Value, high: ll.Value) -> ll.Value:
-        """Returns the word of two neighbours."""
-        assert low.type == I16, "16 bits of each"
-        return self._builder.or_(self._builder.zext(low, I32), self._code.shl(self._builder.zext(high, I32), 16))
+    def _term(self, *weights: ll.Value) -> tuple[ll.Value, list[ll.Value]]:
+        """Returns the word of a term of two neighbours, and what is left of both."""
+        builder, code = self._builder, self._code
+        if self._dtype == "f16":
+            word = self._dialect.packed(code, "f16", *weights)
+            pair = builder.bitcast(word, ll.VectorType(ll.HalfType(), 2))
+            halves = [builder.fpext(builder.extract_element(pair, I32(place)), F32) for place in range(2)]
+            return word, [builder.fsub(weight, half) for weight, half in zip(weights, halves, strict=True)]
+        bits = [builder.bitcast(weight, I32) for weight in weights]
+        kept = [builder.and_(one, I32(KEPT)) for one in bits]
+        halves = [builder.bitcast(one, F32) for one in kept]
+        rests = [
+            code.fused(weight, F32(MORE), builder.fneg(half)) for weight, half in zip(weights, halves, strict=True)
+        ]
+        return builder.or_(code.lshr(bits[0], 16), kept[1]), rests
 
     # Results
 
@@ -274,3 +278,11 @@ class TensorAttention:
                 loops = {**batch, **scores.indices("m", row), **values.indices("n", column)}
                 outer = [loops[loop] for loop in values.mark.loops if loop.role != "k"]
                 values.run(values.mark.epilogue, [found, totals[number // 2 % 2], *outer])
+
+
+def _paired(combine: Callable[[ll.Value, ll.Value], ll.Value], terms: Sequence[ll.Value]) -> ll.Value:
+    """Returns the fold of terms, of which there is an even number or one, by a short chain of operations."""
+    if len(terms) == 1:
+        return terms[0]
+    middle = len(terms) // 2
+    return combine(_paired(combine, terms[:middle]), _paired(combine, terms[middle:]))

@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -294,6 +296,31 @@ void sim_multiply_add(int32_t kind, const uint64_t *given, uint32_t *taken) {
 }
 void sim_round(int32_t, const uint64_t *given, uint32_t *taken) {
   *taken = (static_cast<uint32_t>(*given) + 0x1000) & 0xffffe000;
+}
+// The second operand is the lower half.
+void sim_pack(int32_t kind, const uint64_t *given, uint32_t *taken) {
+  *taken = 0;
+  for (unsigned half = 0; half < 2; half++) {
+    auto bits = static_cast<uint32_t>(given[1 - half]);
+    float value;
+    memcpy(&value, &bits, 4);
+    uint16_t rounded = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    if (kind == 1) {
+      auto narrow = static_cast<_Float16>(value);
+      memcpy(&rounded, &narrow, 2);
+    }
+    if (value != value) rounded = 0x7fff;
+    *taken |= static_cast<uint32_t>(rounded) << (16 * half);
+  }
+}
+// Numbers that are not normal are zeros.
+void sim_power_of_two(int32_t, const uint64_t *given, uint32_t *taken) {
+  auto bits = static_cast<uint32_t>(given[0]);
+  float value;
+  memcpy(&value, &bits, 4);
+  value = std::exp2(value);
+  if (value < std::numeric_limits<float>::min()) value = 0;
+  memcpy(taken, &value, 4);
 }
 // A copy arrives when its thread waits for it, not before.
 void sim_copy_async(int32_t, const uint64_t *given, uint32_t *) {

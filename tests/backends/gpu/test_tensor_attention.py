@@ -125,6 +125,18 @@ def test_rows_of_infinities_and_nan(client: GpuClient) -> None:
 
 
 @needs_simulator
+def test_rows_that_are_masked_with_the_least_number(client: GpuClient) -> None:
+    """All of their keys have the same weight."""
+    case = Case(mask="added")
+    given = arguments(case, "bf16")
+    given[3][0, 0, 7], given[3][0, 0, 5, 9:] = np.finfo(np.float32).min, np.finfo(np.float32).min
+    module = case.narrow("bf16")
+    (result,), (expected,) = compiled(client, module).execute(*given), evaluate(module, *given)
+    np.testing.assert_allclose(expected[0, :, 7], given[2][0].astype(np.float32).mean(1), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result, expected, rtol=2e-6, atol=6e-6)
+
+
+@needs_simulator
 def test_infinite_values(client: GpuClient) -> None:
     """No term of a weight of an infinite value is zero, or less."""
     case = Case()
