@@ -9,6 +9,7 @@ from trivium.importers.pytorch import (
     convolution,
     creation,
     ctc,
+    cuda_attention,
     elementwise,
     flexible_attention,
     fourier,
@@ -36,9 +37,21 @@ from trivium.importers.pytorch.outputs import ImportedGraph, InputIndex, ResultI
 from trivium.importers.pytorch.program import import_file, import_graph, import_module
 
 FAMILIES = (
-    *(activation, attention, comparison, control, convolution, creation, ctc, elementwise, flexible_attention),
-    *(fourier, indexing, joining, linalg, matmul, normalization, pooling, prims, quantization, random, reduction),
-    *(rnn, rnn_gradient, selection, shape, special, strided, unique),
+    *(activation, attention, comparison, control, convolution, creation, ctc, cuda_attention, elementwise),
+    *(
+        flexible_attention,
+        fourier,
+        indexing,
+        joining,
+        linalg,
+        matmul,
+        normalization,
+        pooling,
+        prims,
+        quantization,
+        random,
+    ),
+    *(reduction, rnn, rnn_gradient, selection, shape, special, strided, unique),
 )
 """The modules of rules; importing them fills the table."""
 

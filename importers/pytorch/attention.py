@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from trivium.importers.emit import accumulation_type
 from trivium.importers.pytorch.context import Context, rule
@@ -10,6 +11,9 @@ from trivium.importers.pytorch.random import dropped_out
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import is_boolean
+
+Dropped = Callable[[Value], Value]
+"""Returns weights of attention, or their gradients, of which some have become zero and the others larger."""
 
 
 @rule("aten.scaled_dot_product_attention.default")
@@ -51,10 +55,7 @@ def flash_attention(
     bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)"""
     if dropout_p:
         ctx.unsupported("dropout_p", dropout_p, "0")
-    key, value = (repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
-    weights, logsumexp = _weights(ctx, query, key, attn_mask, is_causal, scale)
-    result = ctx.matmul(weights, ctx.convert(value, weights.type.element_type))
-    return ctx.convert(result, ctx.result.element_type), logsumexp
+    return attended(ctx, query, key, value, attn_mask, is_causal, scale)
 
 
 @rule("aten._scaled_dot_product_flash_attention_for_cpu_backward.default")
@@ -77,27 +78,67 @@ def flash_attention_backward(
     -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)"""
     if dropout_p:
         ctx.unsupported("dropout_p", dropout_p, "0")
+    return gradients(ctx, grad_out, query, key, value, out, logsumexp, attn_mask, is_causal, scale)[:3]
+
+
+def attended(
+    ctx: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    mask: Value | None,
+    causal: bool,
+    scale: float | None,
+    dropped: Dropped | None = None,
+) -> tuple[Value, Value]:
+    """Returns the result of attention, and the logarithm of the softmax's denominators, from which `gradients`
+    recomputes the weights. `dropped`: what becomes of the weights."""
+    key, value = (repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
+    weights, logsumexp = _weights(ctx, query, key, mask, causal, scale)
+    if dropped is not None:
+        weights = dropped(weights)
+    result = ctx.matmul(weights, ctx.convert(value, weights.type.element_type))
+    return ctx.convert(result, query.type.element_type), logsumexp
+
+
+def gradients(
+    ctx: Context,
+    grad_out: Value,
+    query: Value,
+    key: Value,
+    value: Value,
+    out: Value,
+    logsumexp: Value,
+    mask: Value | None,
+    causal: bool,
+    scale: float | None,
+    dropped: Dropped | None = None,
+) -> tuple[Value, Value, Value, Value]:
+    """Returns the gradients of the query, the keys, the values, and, in the type of sums, of what the mask adds to each
+    score."""
     kind = query.type.element_type
     wide = accumulation_type(kind)
     grad_out, query, key, value, out = (ctx.convert(x, wide) for x in (grad_out, query, key, value, out))
     own = key.type.shape[-3]
     key, value = (repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
     last = query.type.rank - 1
-    scores = _scores(ctx, query, key, attn_mask, is_causal, scale)
+    scores = _scores(ctx, query, key, mask, causal, scale)
     total = ctx.unsqueeze(ctx.convert(logsumexp, wide), [last])
-    if attn_mask is not None:
+    if mask is not None:
         total = _finite(ctx, total)
-    # Recomputes the weights from the sums that the forward pass kept.
     weights = ctx.add(ops.Exponential(ctx.minus(scores, total)))
     swap = [*range(last - 1), last, last - 1]
-    of_value = ctx.matmul(ctx.transpose(weights, swap), grad_out)
-    of_weights = ctx.matmul(grad_out, ctx.transpose(value, swap))
+    used, of_weights = weights, ctx.matmul(grad_out, ctx.transpose(value, swap))
+    if dropped is not None:
+        used, of_weights = dropped(weights), dropped(of_weights)
+    of_value = ctx.matmul(ctx.transpose(used, swap), grad_out)
     share = ctx.reduce(ops.Add, ctx.times(grad_out, out), (last,), keep=True)
-    of_scores = ctx.scaled(ctx.times(weights, ctx.minus(of_weights, share)), _scale(query, scale))
-    of_query = ctx.matmul(of_scores, key)
-    of_key = ctx.matmul(ctx.transpose(of_scores, swap), query)
+    of_scores = ctx.times(weights, ctx.minus(of_weights, share))
+    of_products = ctx.scaled(of_scores, _scale(query, scale))
+    of_query = ctx.matmul(of_products, key)
+    of_key = ctx.matmul(ctx.transpose(of_products, swap), query)
     of_key, of_value = (_summed_heads(ctx, x, own) for x in (of_key, of_value))
-    return tuple(ctx.convert(x, kind) for x in (of_query, of_key, of_value))
+    return *(ctx.convert(x, kind) for x in (of_query, of_key, of_value)), of_scores
 
 
 def _weights(

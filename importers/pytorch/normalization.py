@@ -39,10 +39,14 @@ def batch_norm_with_statistics(
     if not training:
         assert running_mean is not None
         assert running_var is not None
-        result = _normalized(ctx, input, running_mean, _inverse_deviation(ctx, running_var, eps), weight, bias)
-        nothing = ctx.full((0,), 0, running_mean.type.element_type)
+        inverse = _inverse_deviation(ctx, running_var, eps)
+        result = _normalized(ctx, input, running_mean, inverse, weight, bias)
+        used = running_mean, inverse
+        if ctx.results[1] is not None and ctx.results[1].shape == (0,):
+            # On the CPU, PyTorch returns no statistics unless it computes them.
+            used = (ctx.full((0,), 0, running_mean.type.element_type),) * 2
         kept = (running_mean, running_var) if "functional" in ctx.op else ()
-        return _as_described(ctx, result, nothing, nothing, *kept)
+        return _as_described(ctx, result, *used, *kept)
     mean, variance, inverse = _statistics(ctx, input, eps)
     result = _normalized(ctx, input, mean, inverse, weight, bias)
     if running_mean is None or running_var is None:

@@ -10,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import fx
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from tests.importers.pytorch.cases import Case
@@ -45,6 +47,9 @@ ELSEWHERE |= {name for name in rule if "_token" in name or "check_errors" in nam
 ELSEWHERE |= {"aten._conj.default", "aten._conj_physical.default"}
 ELSEWHERE |= {name for name in rule if name.startswith("transformers.")}
 ELSEWHERE |= {"aten.mkldnn_rnn_layer.default", "aten.mkldnn_rnn_layer_backward.default"}
+ELSEWHERE |= {name for name in rule if rule.find(name).__module__.endswith(".cuda_attention")}
+
+NORMALIZED = torch.ops.aten._native_batch_norm_legit_no_training
 
 
 def operator(name: str):
@@ -106,3 +111,15 @@ def test_rules_are_named_after_ops(name: str) -> None:
         pytest.importorskip("transformers.integrations.moe", reason="transformers registers the op")
     kinds = torch._ops.OpOverload, torch._ops.HigherOrderOperator
     assert isinstance(operator(name), kinds)
+
+
+def test_batch_normalization_of_cuda_tensors_returns_the_statistics_that_it_used() -> None:
+    x, mean, variance = torch.randn(2, 3, 4, 4), torch.randn(3), torch.rand(3)
+    with FakeTensorMode():
+        fakes = [torch.empty(given.shape, device="cuda") for given in (x, mean, variance)]
+        graph = make_fx(lambda x, mean, variance: list(NORMALIZED(x, None, None, mean, variance, 0.1, 1e-5)))(*fakes)
+    imported = import_graph(graph, [x, mean, variance])
+    result, *used = evaluate(imported.module, *map(to_array, (x, mean, variance)))
+    expected = torch.nn.functional.batch_norm(x, mean, variance)
+    assert_close(result, to_array(expected), 1e-6)
+    np.testing.assert_allclose(used, [mean.numpy(), (variance + 1e-5).rsqrt().numpy()], rtol=1e-6)
