@@ -130,14 +130,21 @@ def _scatter(
     or, without these, the first ones. The other dimensions are the last ones of the updates."""
     count, batch = len(places), places[0].type.rank
     indexed = tuple(dims_ if dims_ is not None else range(count))
-    if 0 in x.type.shape:  # so no place is written to
-        return x
     numbers = ops.ScatterDimensionNumbers(
         update_window_dims=tuple(range(batch, batch + x.type.rank - count)),
         inserted_window_dims=tuple(sorted(indexed)),
         scatter_dims_to_operand_dims=indexed,
         index_vector_dim=batch,
     )
+    return _scatter_by(ctx, numbers, op, x, _vectors(ctx, places), updates)
+
+
+def _scatter_by(
+    ctx: Context, numbers: ops.ScatterDimensionNumbers, op: type | None, x: Value, vectors: Value, updates: Value
+) -> Value:
+    """Does the same, with index vectors; `numbers` say what dimensions mean."""
+    if 0 in x.type.shape:  # so no place is written to
+        return x
     kind = TensorType((), x.type.element_type)
 
     def combine(emit: Emitter, old: Value, new: Value) -> Value:
@@ -147,7 +154,7 @@ def _scatter(
     return ctx.add(
         ops.Scatter(
             [x],
-            _vectors(ctx, places),
+            vectors,
             [updates],
             scatter_dimension_numbers=numbers,
             indices_are_sorted=False,
@@ -173,7 +180,18 @@ def _scatter_along(
 def scatter_into(ctx: Context, op: type | None, x: Value, d: int, index: Value, updates: Value) -> Value:
     """Computes `x[..., index[i, j, k], ...] = op(..., updates[i, j, k])`, like PyTorch's `scatter`, along dimension
     `d`."""
-    return _scatter(ctx, op, x, _all_places(ctx, index, d), updates)
+    others = tuple(i for i in range(x.type.rank) if i != d)
+    if any(x.type.shape[i] != index.type.shape[i] for i in others):
+        return _scatter(ctx, op, x, _all_places(ctx, index, d), updates)
+    # Then it is known that different rows are written to.
+    numbers = ops.ScatterDimensionNumbers(
+        inserted_window_dims=(d,),
+        input_batching_dims=others,
+        scatter_indices_batching_dims=others,
+        scatter_dims_to_operand_dims=(d,),
+        index_vector_dim=x.type.rank,
+    )
+    return _scatter_by(ctx, numbers, op, x, _vectors(ctx, [index]), updates)
 
 
 # Indexing with tensors

@@ -42,7 +42,7 @@ def batch_norm_with_statistics(
         inverse = _inverse_deviation(ctx, running_var, eps)
         result = _normalized(ctx, input, running_mean, inverse, weight, bias)
         used = running_mean, inverse
-        if ctx.results[1] is not None and ctx.results[1].shape == (0,):
+        if any(kind is not None and kind.shape == (0,) for kind in ctx.results[1:]):
             # On the CPU, PyTorch returns no statistics unless it computes them.
             used = (ctx.full((0,), 0, running_mean.type.element_type),) * 2
         kept = (running_mean, running_var) if "functional" in ctx.op else ()
