@@ -14,12 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax._src import buffer_callback, callback, config, core
+from jax._src import buffer_callback, callback, config, core, mesh
 from jax._src.export._export import Exported, call_exported_p
 from jax._src.interpreters import mlir
 from jax._src.lax import slicing
 from jax._src.lax.control_flow import conditionals
-from jax._src.mesh import empty_abstract_mesh
 from jaxlib.mlir import ir
 
 if TYPE_CHECKING:
@@ -216,12 +215,17 @@ def _call_python(op: CustomCall, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
 @contextlib.contextmanager
 def _without_mesh() -> Iterator[None]:
     """Hides the caller's mesh: a callback may run in its thread, and computes on JAX's CPU platform."""
-    meshes = config.abstract_mesh_context_manager, config.device_context
-    before = [setting.swap_local(value) for setting, value in zip(meshes, (empty_abstract_mesh, None), strict=True)]
+    # JAX 0.11 has moved the settings from one module to the other.
+    place = mesh if hasattr(mesh, "device_context") else config
+    without = {
+        place.abstract_mesh_context_manager: mesh.empty_abstract_mesh,
+        place.device_context: mesh.empty_concrete_mesh if place is mesh else None,
+    }
+    before = {setting: setting.swap_local(value) for setting, value in without.items()}
     try:
         yield
     finally:
-        for setting, value in zip(meshes, before, strict=True):
+        for setting, value in before.items():
             setting.set_local(value)
 
 
