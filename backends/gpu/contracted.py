@@ -177,11 +177,16 @@ class Contracted(ABC):
     def indices(self, role: str, number: ll.Value) -> Indices:
         """Returns the indices of all loops of a role at one of their iterations, in row-major order. Of a number beyond
         them, too, each index is one of its loop's."""
-        found: Indices = {}
-        for loop in reversed(self.loops(role)):
-            own = self.builder.urem(number, I32(loop.extent))
-            found[loop] = self.builder.zext(own, I64)
-            number = self.builder.udiv(number, I32(loop.extent))
+        found, builder = Indices(), self.builder
+        loops = self.loops(role)
+        for loop in reversed(loops):
+            extent = I32(loop.extent)
+            if loop is loops[0] and loop.extent & (loop.extent - 1):
+                # A number beyond them may have any index, and a minimum is faster than such a remainder.
+                own = builder.select(builder.icmp_unsigned("<", number, extent), number, I32(loop.extent - 1))
+            else:
+                own, number = builder.urem(number, extent), builder.udiv(number, extent)
+            found[loop] = builder.zext(own, I64)
         return found
 
     def inside(self, role: str, number: ll.Value, step: int) -> ll.Value | None:

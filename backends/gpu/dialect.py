@@ -212,13 +212,15 @@ class Dialect(ABC):
         self,
         code: Code,
         instruction: MatrixInstruction,
-        lhs: ll.Value,
+        lhs: ll.Value | Sequence[ll.Value],
         rhs: ll.Value,
         across: tuple[bool, bool],
         sums: Sequence[ll.Value],
     ) -> list[ll.Value]:
         """Begins to multiply two matrices, and returns what will be this thread's sums; `across`: whether the lines of
-        each matrix run along its own dimension, not along the depth."""
+        each matrix run along its own dimension, not along the depth. Instead of the description of the left one, there
+        may be this thread's four words of it, like those of `multiply_add`, in registers as `begin_products` returns
+        them."""
         raise NotImplementedError
 
     def commit_products(self, code: Code) -> None:

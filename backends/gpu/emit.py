@@ -15,7 +15,7 @@ from trivium.backends.gpu.attention import FusedAttention
 from trivium.backends.gpu.bulk import BulkContraction
 from trivium.backends.gpu.contracted import Split
 from trivium.backends.gpu.contraction import TiledContraction
-from trivium.backends.gpu.dialect import WARPGROUP, Dialect
+from trivium.backends.gpu.dialect import WARP, WARPGROUP, Dialect
 from trivium.backends.gpu.plan import Launched
 from trivium.backends.gpu.producers import ProducerContraction
 from trivium.backends.gpu.schedule import Grid, grid, parallel_loop, spread_loops
@@ -28,6 +28,7 @@ from trivium.backends.gpu.tensor_maps import View, tensor_maps, views
 from trivium.backends.gpu.tiles import instruction, warpgroup_instruction
 from trivium.backends.gpu.updates import nest, own_index
 from trivium.backends.gpu.warpgroup import WarpgroupContraction
+from trivium.backends.gpu.warpgroup_attention import WarpgroupAttention
 from trivium.backends.llvm import kernel_loops
 from trivium.backends.llvm.code import I1, I8, I32, I64, Code
 from trivium.backends.llvm.emitter import Emitter
@@ -203,7 +204,8 @@ def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
         return Emitter(code, analysis, schedule, place.buffers, workspace)
 
     if kernel.attention is not None:
-        kind = TensorAttention if place.grid.matrix else FusedAttention
+        kinds = {0: FusedAttention, WARP: TensorAttention, WARPGROUP: WarpgroupAttention}
+        kind = kinds[place.grid.matrix]
         kind(kernel.attention, code, dialect, place.grid.tile, emitter).emit(dialect.block(code))
         return
     assert kernel.contraction is not None, "a contraction is marked"

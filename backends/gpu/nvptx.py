@@ -152,7 +152,7 @@ class Nvptx(Dialect):
         self,
         code: Code,
         instruction: MatrixInstruction,
-        lhs: ll.Value,
+        lhs: ll.Value | Sequence[ll.Value],
         rhs: ll.Value,
         across: tuple[bool, bool],
         sums: Sequence[ll.Value],
@@ -161,9 +161,15 @@ class Nvptx(Dialect):
         size = f"m{instruction.rows}n{len(sums) // 4 * instruction.columns}k{instruction.depth}"
         kind, total = WARPGROUP_KINDS[instruction.operands], "f32" if instruction.accumulate == "f32" else "s32"
         registers = ", ".join(f"${number}" for number in range(len(sums)))
-        modifiers = MODIFIERS.get(instruction.operands, "").format(*across)
+        modifiers, count = MODIFIERS.get(instruction.operands, ""), len(sums)
         text = f"wgmma.mma_async.sync.aligned.{size}.{total}.{kind}.{kind} {{{registers}}}, "
-        return _assembly(code, f"{text}${len(sums)}, ${len(sums) + 1}, 1{modifiers};", sums, (lhs, rhs))
+        if isinstance(lhs, ll.Value):
+            operands, factors = [lhs, rhs], f"${count}, ${count + 1}"
+        else:
+            # What is in registers is not transposed.
+            operands, modifiers = [*lhs, rhs], modifiers.replace(", {0:d}", "")
+            factors = f"{{${count}, ${count + 1}, ${count + 2}, ${count + 3}}}, ${count + 4}"
+        return _assembly(code, f"{text}{factors}, 1{modifiers.format(*across)};", sums, operands)
 
     def commit_products(self, code: Code) -> None:
         _assembly(code, "wgmma.commit_group.sync.aligned;")

@@ -64,7 +64,13 @@ class TensorContraction(Contracted):
     """The bytes of shared memory beside the pieces."""
 
     def __init__(
-        self, *operands: Any, instruction: MatrixInstruction, threads: int, stages: int = STAGES, sides: int = 2
+        self,
+        *operands: Any,
+        instruction: MatrixInstruction,
+        threads: int,
+        stages: int = STAGES,
+        sides: int = 2,
+        memory: ll.Value | None = None,
     ) -> None:
         super().__init__(*operands)
         self.instruction, self.threads = instruction, threads
@@ -72,7 +78,8 @@ class TensorContraction(Contracted):
         self.depth, self.chunk = self.line // self.size, CHUNK // self.size
         self.span = self.depth
         self.piece, self.stages, self.sides = self.tile * self.line, stages, sides
-        self.memory = self.dialect.shared(self.code, stages * sides * self.piece + self.extra, self.alignment)
+        nbytes = stages * sides * self.piece + self.extra
+        self.memory = memory or self.dialect.shared(self.code, nbytes, self.alignment)
         self.sum = F32 if instruction.accumulate == "f32" else I32
         warp = self.builder.udiv(self.thread, I32(WARP))
         self.lane = self.builder.urem(self.thread, I32(WARP))

@@ -23,8 +23,6 @@ from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.gpu.tensor import TensorContraction, TensorOperand
 from trivium.backends.gpu.tiles import (
     TENSOR_KEYS,
-    TENSOR_QUERIES,
-    TENSOR_THREADS,
     attention_instruction,
     scale_of,
     width,
@@ -35,6 +33,7 @@ from trivium.backends.llvm.numbers import i64
 from trivium.compiler.kernel.attention import Attention
 from trivium.compiler.kernel.contraction import Contraction
 from trivium.compiler.kernel.structure import Load, Store, walk
+from trivium.compiler.target import MatrixInstruction
 
 TERMS = {"f16": 2, "bf16": 3, "tf32": 1}
 """How many numbers of a type add up to a weight. Results that are stored as bf16 have no use for the third one."""
@@ -48,29 +47,17 @@ class TensorAttention:
     """Emits one block's tile of queries, for one thread."""
 
     def __init__(self, mark: Attention, code: Code, dialect: Dialect, tile: int, emitter: MakeEmitter) -> None:
-        assert isinstance(code.target, GpuTarget), "code for a GPU"
-        assert tile == TENSOR_QUERIES, "each warp has 16 queries"
-        found = attention_instruction(mark, code.target)
-        assert found is not None, "the schedule has found an instruction"
         self._mark, self._code, self._builder, self._dialect = mark, code, code.builder, dialect
-        self._instruction, self._dtype = found, found.operands
-        thread = dialect.thread(code)
-        self._lane = code.builder.urem(thread, I32(WARP))
-        self._first_row = code.builder.mul(code.builder.udiv(thread, I32(WARP)), I32(16))
-        # Half a line of shared memory is the depth of an instruction.
-        self._depth = -(-math.prod(mark.scores.extents("k")) // found.depth)
-        features = math.prod(mark.values.extents("n"))
-        self._features = -(-features // 16) * 16
-        deep = -(-self._depth // 2)
-
-        def product(mark: Contraction, size: int, stages: int) -> TensorContraction:
-            facts = {"instruction": found, "threads": TENSOR_THREADS, "stages": stages, "sides": 1}
-            return TensorContraction(mark, code, dialect, thread, size, emitter, **facts)
-
-        self._queries = product(mark.scores, TENSOR_QUERIES, deep)
-        self._scores = product(mark.scores, TENSOR_KEYS, deep)
-        self._values = product(mark.values, width(features), TENSOR_KEYS // (2 * found.depth))
-        self._values.span = TENSOR_KEYS
+        self._tile, self._emitter, self._thread = tile, emitter, dialect.thread(code)
+        self._tile_keys = self._keys_of_tile()
+        self._instruction = self._found_instruction()
+        self._dtype = self._instruction.operands
+        self._lane = code.builder.urem(self._thread, I32(WARP))
+        self._first_row = code.builder.mul(code.builder.udiv(self._thread, I32(WARP)), I32(16))
+        self._depth = -(-math.prod(mark.scores.extents("k")) // self._instruction.depth)
+        self._features = -(-math.prod(mark.values.extents("n")) // 16) * 16
+        self._queries, self._scores, self._values = self._products()
+        self._values.span = self._tile_keys
         scales = (scale_of(prologue) for prologue in (mark.scores.lhs_prologue, mark.scores.rhs_prologue))
         self._scale, self._unit = math.prod(scale for scale in scales if scale is not None), math.log2(math.e)
         epilogue = mark.scores.epilogue
@@ -80,13 +67,36 @@ class TensorAttention:
         stored = {one.buffer.dtype for one in mark.values.epilogue.instructions if isinstance(one, Store)}
         self._terms = 1 if code.flags else 2 if stored == {"bf16"} else TERMS[self._dtype]
 
+    def _keys_of_tile(self) -> int:
+        return TENSOR_KEYS
+
+    def _found_instruction(self) -> MatrixInstruction:
+        assert isinstance(self._code.target, GpuTarget), "code for a GPU"
+        found = attention_instruction(self._mark, self._code.target)
+        assert found is not None, "the schedule has found an instruction"
+        return found
+
+    def _products(self) -> Sequence[TensorContraction]:
+        """Returns what has the block's queries, a tile of keys, and one of values, in shared memory."""
+        mark = self._mark
+        # Half a line of shared memory is the depth of an instruction.
+        deep, long = -(-self._depth // 2), self._tile_keys // (2 * self._instruction.depth)
+
+        def product(mark: Contraction, size: int, stages: int) -> TensorContraction:
+            operands = mark, self._code, self._dialect, self._thread, size, self._emitter
+            facts = {"instruction": self._instruction, "threads": 2 * self._tile, "stages": stages, "sides": 1}
+            return TensorContraction(*operands, **facts)
+
+        queries, keys = product(mark.scores, self._tile, deep), product(mark.scores, self._tile_keys, deep)
+        return queries, keys, product(mark.values, width(self._features), long)
+
     def emit(self, block: ll.Value) -> None:
         """Emits the tile that has the number `block`."""
-        scores, values, dialect, code = self._scores, self._values, self._dialect, self._code
+        scores, values, dialect, code, keys = self._scores, self._values, self._dialect, self._code, self._tile_keys
         # Otherwise NVIDIA's assembler makes room for more blocks, and spills, or for fewer than fit.
         dialect.resident(code, self._blocks())
-        tiles = I32(-(-scores.extent("m") // TENSOR_QUERIES))
-        row = self._builder.mul(self._builder.urem(block, tiles), I32(TENSOR_QUERIES))
+        tiles = I32(-(-scores.extent("m") // self._tile))
+        row = self._builder.mul(self._builder.urem(block, tiles), I32(self._tile))
         batch = scores.indices("batch", self._builder.udiv(block, tiles))
         queries = self._queries.operand(scores.mark.lhs, None, "m", row, 0)
         across = True if self._dtype == "tf32" else None
@@ -96,16 +106,15 @@ class TensorAttention:
         dialect.commit(code)
         zeros = [F32(0.0)] * (self._features // 2)
         state = [NOTHING, NOTHING, F32(0.0), F32(0.0), *zeros]
-        with counted(code, 0, scores.extent("n"), TENSOR_KEYS, state) as piece:
+        with counted(code, 0, scores.extent("n"), keys, state) as piece:
             first = self._builder.trunc(i64(piece.index), I32)
-            dialect.wait(code, 0)
-            dialect.barrier(code)
+            self._arrive()
             self._copy(values, added, batch, first)
             dialect.commit(code)
-            found = self._found(queries, self._keys(first), row, first, batch)
-            dialect.wait(code, 0)
-            dialect.barrier(code)
-            following = scores.plus(first, TENSOR_KEYS)
+            sums = self._multiplied_queries(queries, self._keys(first))
+            found = [self._score(total, number, row, first, batch) for number, total in enumerate(sums)]
+            self._arrive()
+            following = scores.plus(first, keys)
             with self._builder.if_then(self._builder.icmp_unsigned("<", following, I32(scores.extent("n")))):
                 self._copy(scores, self._keys(following), batch, I32(0))
             dialect.commit(code)
@@ -120,18 +129,21 @@ class TensorAttention:
         for stage in range(to.stages):
             to.copy(operand, to.plus(begin, stage * to.depth), I32(stage), batch)
 
+    def _arrive(self) -> None:
+        """Waits for the copies of all threads."""
+        self._dialect.wait(self._code, 0)
+        self._dialect.barrier(self._code)
+
     # Scores
 
-    def _found(
-        self, queries: TensorOperand, keys: TensorOperand, row: ll.Value, first: ll.Value, batch: Indices
-    ) -> list[ll.Value]:
-        """Returns this thread's scores of a tile of keys: for each 8 of them, two of one row and two of another."""
-        sums = [F32(0.0)] * (TENSOR_KEYS // 2)
+    def _multiplied_queries(self, queries: TensorOperand, keys: TensorOperand) -> list[ll.Value]:
+        """Returns this thread's sums of a tile of keys: for each 8 of them, two of one row and two of another."""
+        sums: list[ll.Value] = [F32(0.0)] * (self._tile_keys // 2)
         for number in range(self._depth):
             stage, step = divmod(number, 2)
             words = self._queries.fragment(queries, I32(stage), self._first_row, step)
             sums = self._multiplied(self._scores, keys, I32(stage), step, [words], sums)
-        return [self._score(total, number, row, first, batch) for number, total in enumerate(sums)]
+        return sums
 
     def _multiplied(
         self,
@@ -183,7 +195,7 @@ class TensorAttention:
         outer = [loops[loop] for loop in scores.mark.loops if loop.role != "k"]
         scaled = total if self._scale == 1.0 else builder.fmul(total, F32(self._scale))
         (score,) = scores.run(scores.mark.epilogue, [scaled, *outer])
-        inside = scores.inside("n", key, TENSOR_KEYS)
+        inside = scores.inside("n", key, self._tile_keys)
         return score if inside is None else builder.select(inside, score, NOTHING)
 
     # Weights
@@ -209,11 +221,17 @@ class TensorAttention:
             totals[part] = self._code.fused(totals[part], factor, more)
             sums = [builder.fmul(x, factor) if n // 2 % 2 == part else x for n, x in enumerate(sums)]
         each = self._instruction.depth // 2
-        for number in range(len(weights) // each):
+        parts = [weights[first : first + each] for first in range(0, len(weights), each)]
+        return [*greatest, *totals, *self._multiplied_weights(values, parts, sums)]
+
+    def _multiplied_weights(
+        self, values: TensorOperand, parts: list[list[ll.Value]], sums: list[ll.Value]
+    ) -> list[ll.Value]:
+        """Returns sums after the products of weights, in parts for one instruction each, with a tile of values."""
+        for number, weights in enumerate(parts):
             stage, step = divmod(number, 2)
-            terms = self._words(weights[each * number : each * (number + 1)])
-            sums = self._multiplied(self._values, values, I32(stage), step, terms, sums)
-        return [*greatest, *totals, *sums]
+            sums = self._multiplied(self._values, values, I32(stage), step, self._words(weights), sums)
+        return sums
 
     def _blocks(self) -> int:
         """Returns how many blocks have enough registers on one multiprocessor."""
@@ -273,7 +291,7 @@ class TensorAttention:
             totals = [builder.fadd(total, self._exchanged(total, lanes)) for total in totals]
         for number, found in enumerate(sums):
             row, column = scores.plus(first, self._row(number)), self._column(number)
-            guards = [scores.inside("m", row, TENSOR_QUERIES), values.inside("n", column, 16)]
+            guards = [scores.inside("m", row, self._tile), values.inside("n", column, 16)]
             with builder.if_then(values.condition([*filter(None, guards)]) or I1(1)):
                 loops = {**batch, **scores.indices("m", row), **values.indices("n", column)}
                 outer = [loops[loop] for loop in values.mark.loops if loop.role != "k"]

@@ -38,9 +38,12 @@ number of pieces that are there or on the way."""
 ATTENTION_TILES = (64, 96), (32, 1)
 """The same, for the queries of attention."""
 
-TENSOR_QUERIES, TENSOR_KEYS, TENSOR_THREADS = 64, 32, 128
-"""With matrix instructions: the queries of a block, the keys of a tile (for more of them, a thread has no registers
-beside its sums), and the threads of a block, each warp of which has 16 queries."""
+TENSOR_QUERIES, TENSOR_KEYS = 64, 32
+"""With matrix instructions: the queries of a block, each warp of which has 16, and the keys of a tile (for more of
+them, a thread has no registers beside its sums)."""
+
+WARPGROUP_QUERIES, WARPGROUP_KEYS = 64, 64
+"""The same with matrix instructions that four warps share. A block of 128 queries is not faster."""
 
 TENSOR_WIDEST, TF32_WIDEST = 128, 96
 """The most features, and products that a score sums, for which a thread has registers: of 16 bits, and of tf32."""
@@ -167,6 +170,14 @@ def attention_instruction(mark: Attention, target: GpuTarget) -> MatrixInstructi
     return next((one for one in found if attention_memory(*widths, one) <= STATIC_MEMORY), None)
 
 
+def warpgroup_attention_instruction(mark: Attention, target: GpuTarget) -> MatrixInstruction | None:
+    """Returns the same of those that four warps share: values of 16 bits can be transposed."""
+    found = attention_instruction(mark, target)
+    if found is None or found.operands == "tf32":
+        return None
+    return next((one for one in target.warpgroup_instructions if one.operands == found.operands), None)
+
+
 def attention_memory(depth: int, features: int, instruction: MatrixInstruction) -> int:
     """Returns the bytes of shared memory that attention takes: a block's queries, and a tile of keys and values."""
     size = 2 * CHUNK // instruction.depth
@@ -204,10 +215,17 @@ def scale_of(prologue: Block | None) -> float | None:
 def _attention_plan(mark: Attention, loop: Loop, target: GpuTarget) -> LoopSchedule:
     batch, rows = (mark.values.positions(role) for role in ("batch", "m"))
     features = math.prod(mark.values.extents("n"))
-    if attention_instruction(mark, target) is not None:
-        spread = Mapping(Unit.GRID, batch, 1), Mapping(Unit.GRID, rows, TENSOR_QUERIES)
-        warps = Mapping(Unit.BLOCK, rows, TENSOR_THREADS), Mapping(Unit.MATRIX, rows, WARP)
+
+    def by_matrices(queries: int, threads: int) -> LoopSchedule:
+        # Each warp has 16 queries.
+        spread = Mapping(Unit.GRID, batch, 1), Mapping(Unit.GRID, rows, queries)
+        warps = Mapping(Unit.BLOCK, rows, queries // 16 * WARP), Mapping(Unit.MATRIX, rows, threads)
         return LoopSchedule(loop.extents, (*spread, *warps))
+
+    if warpgroup_attention_instruction(mark, target) is not None:
+        return by_matrices(WARPGROUP_QUERIES, WARPGROUP)
+    if attention_instruction(mark, target) is not None:
+        return by_matrices(TENSOR_QUERIES, WARP)
     plans = []
     for size, least in ATTENTION_TILES:
         spread = Mapping(Unit.GRID, batch, 1), Mapping(Unit.GRID, rows, size)

@@ -105,7 +105,7 @@ class WarpgroupContraction(TensorContraction):
         code, dialect, group = self.code, self.dialect, self.builder.udiv(self.thread, I32(WARPGROUP))
         sums = dialect.begin_products(code, sums)
         for step in range(WIDE_LINE // BYTES):
-            matrices = self._matrix(lhs, stage, group, step), self._matrix(rhs, stage, I32(0), step)
+            matrices = self.matrix(lhs, stage, group, step), self.matrix(rhs, stage, I32(0), step)
             across = lhs.across, rhs.across
             sums = dialect.multiply_shared(code, self.instruction, *matrices, across, sums)
         dialect.commit_products(code)
@@ -114,7 +114,7 @@ class WarpgroupContraction(TensorContraction):
     def end(self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value, sums: list[ll.Value]) -> list[ll.Value]:
         return self.dialect.end_products(self.code, sums)
 
-    def _matrix(self, operand: TensorOperand, stage: ll.Value, group: ll.Value, step: int) -> ll.Value:
+    def matrix(self, operand: TensorOperand, stage: ll.Value, group: ll.Value, step: int) -> ll.Value:
         """Returns the description of 32 bytes of the depth, and of the rows from 64 times `group` on."""
         lines = self.depth if operand.across else ROWS
         along = step * (BYTES // self.size * WIDE_LINE if operand.across else BYTES)

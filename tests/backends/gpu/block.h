@@ -38,8 +38,8 @@ struct Thread {
   State state;
   Exchange exchange;
   int32_t kind;                          // which of its forms
-  uint64_t given[72];                    // what it gives to an exchange
-  uint32_t taken[64];                    // and what it takes from it
+  uint64_t given[264];                   // what it gives to an exchange
+  uint32_t taken[256];                   // and what it takes from it
   std::deque<std::vector<Copy>> groups;  // copies that have not arrived; the last group is open
   std::vector<Range> unpublished;        // what it has written, and the asynchronous proxy need not see
   const void *word;                      // for whose phase it waits

@@ -65,7 +65,7 @@ ASSEMBLY = {
     r"wgmma\.fence\.sync\.aligned": ("sim_begin_products", lambda match, sums: sums),
     r"wgmma\.commit_group\.sync\.aligned": ("sim_commit_products", lambda match, sums: 0),
     r"wgmma\.wait_group\.sync\.aligned (\d+)": ("sim_end_products", lambda match, sums: int(match[1]) | sums << 8),
-    r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.(f32|s32)\.(\w+)\.(\w+) \{(.*)\}, \$(\d+), \$(\d+), 1(.*)": (
+    r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.(f32|s32)\.(\w+)\.(\w+) \{(.*?)\}, (.*?\$\d+), 1(.*)": (
         "sim_multiply",
         lambda match, sums: _product(match, sums),
     ),
@@ -91,8 +91,8 @@ FACTORS = {
 the last operands."""
 
 WORD = """define internal {result} @"word.{name}"({parameters}) {{
-  %in = alloca [72 x i64]
-  %out = alloca [64 x i32]
+  %in = alloca [264 x i64]
+  %out = alloca [256 x i32]
 {stores}
   call void @{function}(i32 {kind}, ptr %in, ptr %out)
 {end}
@@ -281,16 +281,19 @@ def _without_assembly(text: str) -> str:
 
 def _product(match: re.Match[str], sums: int) -> int:
     """Returns the number that describes a matrix instruction which four warps share."""
-    columns, depth, total, lhs, rhs, registers, *places, rest = match.groups()
+    columns, depth, total, lhs, rhs, registers, factors, rest = match.groups()
     kind, modifiers = FACTORS[depth, total, lhs]
-    across = re.fullmatch(modifiers, rest)
+    held = factors.startswith("{")
+    # A left factor in registers is not transposed.
+    across = re.fullmatch(modifiers.replace(", ([01])", "", 1) if held else modifiers, rest)
     assert across, f"unknown operands of wgmma: {rest}"
     assert lhs == rhs
     assert 2 * sums == int(columns)
     assert registers == ", ".join(f"${number}" for number in range(sums))
-    assert places == [str(sums), str(sums + 1)]
-    transposed = [int(one) << number for number, one in enumerate(across.groups())]
-    return int(columns) | kind << 12 | sum(transposed) << 16
+    places = [f"${number}" for number in range(sums, sums + (5 if held else 2))]
+    assert factors == (f"{{{', '.join(places[:4])}}}, {places[4]}" if held else ", ".join(places))
+    transposed = [int(one) << number + held for number, one in enumerate(across.groups())]
+    return int(columns) | kind << 12 | sum(transposed) << 16 | held << 18
 
 
 def _box(match: re.Match[str]) -> int:

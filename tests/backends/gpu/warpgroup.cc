@@ -17,7 +17,8 @@ constexpr char kUntouched = 0x5a;
 
 struct Product {
   int32_t kind;
-  uint64_t lhs, rhs;
+  uint64_t lhs, rhs;           // their descriptions
+  std::vector<uint8_t> words;  // or the warp's rows of the left one, which were in registers
   bool ordered;                // whether the sums were in their registers
   int64_t previous;            // the product whose sums it goes on with; -1: `sums`
   std::vector<uint8_t> seen;   // what it reads, when it was issued
@@ -27,6 +28,7 @@ struct Product {
   unsigned columns() const { return kind & 0xfff; }
   int32_t type() const { return kind >> 12 & 0xf; }
   bool across(unsigned side) const { return kind >> (16 + side) & 1; }
+  bool held() const { return kind >> 18 & 1; }
   unsigned size() const { return type() < 2 ? 2 : type() == 2 ? 4 : 1; }
 };
 
@@ -78,8 +80,8 @@ void read(std::vector<uint8_t> &bytes, uint64_t description, const Product &prod
 
 // What a warp's part of a product reads: 16 rows, then all columns.
 std::vector<uint8_t> operands(const Product &product, unsigned warp) {
-  std::vector<uint8_t> bytes;
-  read(bytes, product.lhs, product, product.across(0), kRows / 4, warp % 4 * kRows / 4);
+  std::vector<uint8_t> bytes = product.words;
+  if (!product.held()) read(bytes, product.lhs, product, product.across(0), kRows / 4, warp % 4 * kRows / 4);
   read(bytes, product.rhs, product, product.across(1), product.columns(), 0);
   return bytes;
 }
@@ -137,31 +139,48 @@ void begin_products(unsigned begin, unsigned end) {
   }
 }
 
+// A warp's 16 rows of a left factor, of which each lane has four words: of two rows, and of both halves of the depth.
+std::vector<uint8_t> rows_in_registers(unsigned begin, unsigned end) {
+  std::vector<uint8_t> bytes(kRows / 4 * kBytes);
+  for (unsigned lane = 0; lane < end - begin; lane++) {
+    for (unsigned number = 0; number < 4; number++) {
+      auto word = static_cast<uint32_t>(block.threads[begin + lane].given[number]);
+      memcpy(&bytes[(lane / 4 + number % 2 * 8) * kBytes + number / 2 * 16 + lane % 4 * 4], &word, 4);
+    }
+  }
+  return bytes;
+}
+
 void multiply(unsigned begin, unsigned end) {
   unsigned warp = begin / kWarp;
   Warp &own = warps[warp];
   const Thread &first = block.threads[begin];
-  Product made{first.kind, first.given[0], first.given[1], own.ordered, -1, {}, {}, false};
+  bool held = first.kind >> 18 & 1;
+  size_t factors = held ? 5 : 2;
+  uint64_t lhs = held ? 0 : first.given[0];
+  Product made{first.kind, lhs, first.given[factors - 1], {}, own.ordered, -1, {}, {}, false};
   unsigned count = made.columns() / 2;
   std::vector<Issued> &others = issued[begin / kGroup];
   Issued one{made.kind, made.lhs, made.rhs};
   if (end - begin != kWarp || begin / kGroup * kGroup + kGroup > block.count) fail("a group of four warps is not whole");
   if (own.products.size() == others.size()) others.push_back(one);
   if (!(others[own.products.size()] == one)) fail("four warps do not multiply the same matrices");
-  Product *before = pending(own, first.given[2]);
+  Product *before = pending(own, first.given[factors]);
   if (before) {
     made.previous = before - own.products.data();
     made.ordered = before->kind == made.kind;
   }
   for (unsigned thread = begin; thread < end; thread++) {
     Thread &lane = block.threads[thread];
-    if (lane.given[0] != made.lhs || lane.given[1] != made.rhs) fail("a warp's threads multiply different matrices");
+    bool same = lane.given[factors - 1] == made.rhs && (held || lane.given[0] == made.lhs);
+    if (!same) fail("a warp's threads multiply different matrices");
     for (unsigned number = 0; number < count; number++) {
-      if (pending(own, lane.given[2 + number]) != before) fail("sums of several products are mixed");
-      made.sums.push_back(static_cast<uint32_t>(lane.given[2 + number]));
+      if (pending(own, lane.given[factors + number]) != before) fail("sums of several products are mixed");
+      made.sums.push_back(static_cast<uint32_t>(lane.given[factors + number]));
       lane.taken[number] = kPending | static_cast<uint32_t>(own.products.size());
     }
   }
+  if (held) made.words = rows_in_registers(begin, end);
   made.seen = operands(made, warp);
   own.groups.back().push_back(own.products.size());
   own.products.push_back(std::move(made));
@@ -265,7 +284,8 @@ void sim_begin_products(int32_t kind, const uint64_t *given, uint32_t *taken) {
 }
 void sim_multiply(int32_t kind, const uint64_t *given, uint32_t *taken) {
   size_t count = (kind & 0xfff) / 2;
-  const uint32_t *words = simulator::exchanged(simulator::multiply, kind, given, 2 + count);
+  size_t factors = kind >> 18 & 1 ? 5 : 2;
+  const uint32_t *words = simulator::exchanged(simulator::multiply, kind, given, factors + count);
   std::copy(words, words + count, taken);
 }
 void sim_commit_products(int32_t kind, const uint64_t *given, uint32_t *) {
