@@ -5,9 +5,9 @@ away (`donation.py`). The remaining values get places by best fit (`placement.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
-from trivium.compiler.donation import Wishes, share_arguments
+from trivium.compiler.donation import Together, Wishes, share_arguments
 from trivium.compiler.kernel import may_share
 from trivium.compiler.liveness import Liveness
 from trivium.compiler.placement import Allocation, place
@@ -18,12 +18,12 @@ from trivium.compiler.target import Target
 def assign_buffers(
     program: Program,
     target: Target,
-    together: Iterable[tuple[int, int, set[Array]]] = (),
+    together: Sequence[Together] = (),
     donated: Wishes | None = None,
 ) -> None:
     """Assigns every array of the program its place, and drops the copies that thereby become unnecessary.
-    `together`: the first and last position of steps that may run at the same time, and the values that they use, which
-    therefore share no bytes. `donated`: the arguments that the caller gives away."""
+    `together`: steps that may run at the same time, whose values therefore share no bytes. `donated`: the arguments
+    that the caller gives away."""
     allocations = _planned(program, target, together, donated or {})
     _drop_needless_copies(program, allocations)
     program.arena_size = place(allocations.values(), target.alignment, target.shared_result_bytes)
@@ -40,7 +40,7 @@ def arena_size(program: Program, target: Target, donated: Wishes) -> int:
 
 
 def _planned(
-    program: Program, target: Target, together: Iterable[tuple[int, int, set[Array]]], donated: Wishes
+    program: Program, target: Target, together: Sequence[Together], donated: Wishes
 ) -> dict[Array, Allocation]:
     """Returns an allocation for each value that the program itself must place, which values share where they can."""
     points = Liveness(program).points
@@ -50,7 +50,7 @@ def _planned(
         for value in values & allocations.keys():
             allocations[value].points |= during
     _coalesce_copies(program, allocations)
-    share_arguments(program, points, allocations, donated, target.loops_in_order)
+    share_arguments(program, points, allocations, donated, together, target.loops_in_order)
     _reuse_operands(program, allocations, target.loops_in_order)
     return allocations
 

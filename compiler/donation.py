@@ -5,11 +5,13 @@ given the address of every argument and of every result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import operator
+from collections.abc import Mapping, Sequence
 
 from trivium.compiler.kernel import may_share, storage_bytes
 from trivium.compiler.placement import Allocation
-from trivium.compiler.program import Array, Input, Launch, Program, Step, walk
+from trivium.compiler.program import Array, Input, Launch, Program, Step, operands, walk
 from trivium.ir.attributes import Integer
 from trivium.ir.func import Function
 
@@ -18,6 +20,9 @@ DONOR, ALIASING = "jax.buffer_donor", "tf.aliasing_output"
 
 Wishes = Mapping[int, int | None]
 """The arguments that are given away, by number, each with the number of the result that is to be in its memory."""
+
+Together = tuple[int, int, set[Array]]
+"""The first and last position of steps that may run at the same time, and the values that they use."""
 
 
 def wishes(main: Function) -> Wishes:
@@ -36,6 +41,7 @@ def share_arguments(
     points: Mapping[Array, int],
     allocations: Mapping[Array, Allocation],
     wishes: Wishes,
+    together: Sequence[Together],
     loops_in_order: bool,
 ) -> None:
     """Lets results be in the memory of arguments, where that is possible: from then on, the memory of such a result is
@@ -46,24 +52,40 @@ def share_arguments(
     for index, wish in sorted(wishes.items(), key=lambda entry: entry[1] is None):
         argument = program.inputs[index]
         for number in sorted(free, key=lambda number: number != wish):
-            if _fits(argument, allocations.get(program.outputs[number]), points[argument], steps, loops_in_order):
-                allocations[program.outputs[number]].points |= points[argument]
-                argument.storage = Input(index, number)
-                free.remove(number)
-                break
+            result = allocations.get(program.outputs[number])
+            if result is None or not _fits(argument, result, points, steps, loops_in_order):
+                continue
+            batches = [(first, last) for first, last, values in together if argument in values]
+            if any(_meet(argument, result, steps[first : last + 1]) for first, last in batches):
+                continue
+            result.points |= points[argument]
+            for first, last in batches:
+                result.points |= (1 << (2 * last + 1)) - (1 << (2 * first))
+            argument.storage = Input(index, number)
+            free.remove(number)
+            break
 
 
-def _fits(argument: Array, result: Allocation | None, points: int, steps: list[Step], loops_in_order: bool) -> bool:
-    """Whether the values of an allocation may be in the memory of an argument, which is alive at `points`."""
-    if result is None or not argument.nbytes == result.nbytes > 0:
+def _fits(
+    argument: Array, result: Allocation, points: Mapping[Array, int], steps: list[Step], loops_in_order: bool
+) -> bool:
+    """Whether the values of an allocation may be in the memory of an argument, if steps follow one another."""
+    if not argument.nbytes == result.nbytes > 0:
         return False
     if any(_element_bytes(value) != _element_bytes(argument) for value in result.values):
         return False
-    common = points & result.points
+    alive = functools.reduce(operator.or_, (points[value] for value in result.values))
+    common = points[argument] & alive
     if common & (common - 1):
         return False
     position, is_after = divmod(common.bit_length() - 1, 2)
     return not common or (not is_after and _works_in_place(steps[position], argument, result, loops_in_order))
+
+
+def _meet(argument: Array, result: Allocation, steps: Sequence[Step]) -> bool:
+    """Whether several of these steps, which may run at the same time, use an argument or values of an allocation."""
+    both = {argument, *result.values}
+    return sum(not both.isdisjoint(operands(step)) for step in steps) > 1
 
 
 def _element_bytes(value: Array) -> int:

@@ -45,7 +45,7 @@ def lower(module: Module, target: Target) -> Program:
         program.steps = [step for batch in batches for step in batch]
     else:
         schedule_for_memory(program, target, donated)
-    assign_buffers(program, target, spans(batches), donated)
+    assign_buffers(program, target, list(spans(batches)), donated)
     require_memory(program, program.arena_size, target)
     return program
 

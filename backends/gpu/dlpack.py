@@ -121,7 +121,7 @@ def _is_dense(tensor: _Tensor, shape: tuple[int, ...]) -> bool:
 
 # Our own arrays
 
-_lent: dict[int, object] = {}
+_lent: dict[int, tuple[_Managed, object, CudaMemory]] = {}
 """What must be kept alive while another library uses one of our arrays, by the address of its structure."""
 
 
@@ -135,6 +135,11 @@ def _dropped(capsule: int) -> None:
     """Releases an array that nobody has taken out of its capsule."""
     if _is_valid(capsule, NAME):
         _lent.pop(_pointer_of_dying(capsule, NAME), None)
+
+
+def is_lent(memory: object) -> bool:
+    """Whether another library has one of our arrays in this memory."""
+    return any(memory is lent for _, _, lent in list(_lent.values()))
 
 
 def lend(memory: CudaMemory, dtype: np.dtype, shape: tuple[int, ...], place: Place) -> object:

@@ -36,6 +36,7 @@ class GpuTarget(LlvmTarget):
     shared_memory_bytes: int = 48 << 10
     attention: bool = True
     batches: bool = True
+    donation: bool = True
     alignment: int = 128
     # About 5 us from one launch to the next.
     launch_cost: float = 16_000.0

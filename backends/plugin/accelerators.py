@@ -13,6 +13,7 @@ import numpy as np
 
 from trivium.backends import native, platforms
 from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
+from trivium.backends.gpu.dlpack import is_lent
 from trivium.backends.gpu.driver import AnyDriver, Memory, copy_between
 from trivium.backends.plugin.together import DividedProgram
 from trivium.ir.errors import ExecutionError
@@ -110,7 +111,18 @@ def run(program: int, memories: Any, count: int) -> None:
         executable.run_on(given)
         return
     taken = len(executable.inputs)
-    executable.run_on(given[:taken], given[taken:])
+    arguments, results = given[:taken], zip(memories[taken:count], given[taken:], strict=True)
+    executable.run_on(arguments, [_own(number, result, arguments) for number, result in results])
+
+
+def _own(number: int, result: Memory, arguments: Sequence[Memory]) -> Memory:
+    """Returns where a result goes: to other memory if it would be in that of an argument which another library uses,
+    and of which native code does not know that. The number then is that of the new memory."""
+    if not is_lent(result) or not any(result is argument for argument in arguments):
+        return result
+    _, driver = _memories[number]
+    _memories[number] = driver.allocate(result.nbytes), driver
+    return _memories[number][0]
 
 
 def mark(device: bytes, event: Any) -> None:

@@ -86,3 +86,20 @@ def test_elements_of_another_size_need_another_alignment() -> None:
         -> tensor<4xcomplex<f32>> {
       %r = stablehlo.complex %y, %y : tensor<4xcomplex<f32>> return %r : tensor<4xcomplex<f32>> }"""
     assert planned(lower(parse(text), GIVING)) == [None, None]
+
+
+@pytest.mark.parametrize(("batches", "expected"), [(False, [1, None]), (True, [None, None])])
+def test_steps_that_run_at_the_same_time(batches: bool, expected: list[int | None]) -> None:
+    """The sum is complete before the cosines are written, unless both may run at once."""
+    text = f"""func.func @main(%x: {F32} {DONOR}, %y: {F32}) -> (tensor<f32>, {F32}) {{
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %r = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0, 1]
+        : ({F32}, tensor<f32>) -> tensor<f32>
+      %s = stablehlo.cosine %y : {F32}
+      return %r, %s : tensor<f32>, {F32} }}"""
+    assert planned(lower(parse(text), replace(GIVING, batches=batches))) == expected
+
+
+def test_a_step_of_several_that_run_at_the_same_time_may_work_in_place() -> None:
+    module = parse(function(BOTH, DONOR, DONOR))
+    assert planned(lower(module, replace(GIVING, batches=True))) == [1, 0]

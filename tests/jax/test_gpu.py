@@ -90,8 +90,10 @@ with simulator.simulated():
     step = jax.jit(lambda w, x: (w - 0.1 * jnp.tanh(x @ w).mean(), (x @ w).sum()), donate_argnums=0)
     w, x = jnp.ones((8, 8)), jnp.asarray(np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32))
     w_cpu, x_cpu = np.asarray(w), np.asarray(x)
+    place = w.unsafe_buffer_pointer()
     for _ in range(40):
         w, total = step(w, x)
+        assert w.unsafe_buffer_pointer() == place
         w_cpu, total_cpu = w_cpu - np.float32(0.1) * np.tanh(x_cpu @ w_cpu).mean(), (x_cpu @ w_cpu).sum()
     np.testing.assert_allclose(w.block_until_ready(), w_cpu, rtol=1e-4)
     np.testing.assert_allclose(total, total_cpu, rtol=1e-4)

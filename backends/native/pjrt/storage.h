@@ -32,7 +32,7 @@ class Storage {
   bool is_promise() const { return is_promise_; }
 
   // Whether a run of a device may write here what it returns: the memory is the device's own.
-  bool IsOwnMemoryOf(const Memory& memory) const { return is_on_host_ && memory.is_on_host() && owner_ == memory.device && !is_promise_; }
+  bool IsOwnMemoryOf(const Memory& memory) const { return is_on_host_ == memory.is_on_host() && owner_ == memory.device && !is_promise_; }
 
   // Counts references of runs that write the elements, which nobody reads before these runs are done. Such a run counts its references when
   // it has them, and no longer before it releases them.
