@@ -20,6 +20,7 @@ class Unit(StrEnum):
     THREADS = "threads"
     BLOCK = "block"
     GRID = "grid"
+    BESIDE = "beside"
     ATOMIC = "atomic"
     OWNERS = "owners"
     MATRIX = "matrix"
@@ -33,6 +34,9 @@ class Mapping:
     lanes of a vector, the side of a square of elements (its other side are the lanes), the number of threads of a
     block, the number of iterations that one block of a grid computes, or the minimum number of iterations of a thread's
     piece.
+
+    `BESIDE`: of the iterations that a block computes, each shared by some of its threads, neighbouring threads have
+    different ones.
 
     Two units are about updates. Iterations along `ATOMIC` dimensions may update one element at once, so each update is
     an atomic operation. Iterations along `OWNERS` dimensions are run, in order, by each of `size` threads, of which
@@ -75,6 +79,12 @@ class LoopSchedule:
         """The number of lanes; 1 if no dimension runs in lanes."""
         lanes = self.mapping(Unit.LANES)
         return lanes.size if lanes else 1
+
+    @property
+    def in_vectors(self) -> tuple[int | Register, ...]:
+        """The extents, with the number of vectors along the dimension that runs in lanes."""
+        lanes, pairs = self.lanes, enumerate(self.extents)
+        return tuple(-(-e // lanes) if d == self.vector and isinstance(e, int) else e for d, e in pairs)
 
     @property
     def turned(self) -> int | None:

@@ -116,6 +116,9 @@ class Target:
     shared_memory_bytes: int = 0
     """Scratch memory that the threads of a group share; 0 where a thread's scratch is its own."""
 
+    scans: bool = False
+    """Whether the threads of a group share a running fold."""
+
     alignment: int
     """Values in the arena begin at a multiple of this many bytes: a cache line, so that no vector spans two lines."""
 

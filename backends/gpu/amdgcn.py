@@ -113,6 +113,7 @@ def target(architecture: str) -> GpuTarget:
         warp=wave,
         largest_block=512,
         shared_memory_bytes=64 << 10,
+        scans=True,
         # LLVM computes it from the quotient, which is rounded.
         remainder=False,
     )

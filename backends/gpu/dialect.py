@@ -134,8 +134,9 @@ class Dialect(ABC):
         code.builder.fence("acq_rel", targetscope="device")
 
     def shuffled(self, code: Code, word: ll.Value, lanes: int | None) -> ll.Value:
-        """Returns the i32 that the thread with a number greater by `lanes` has, or else the first thread, of those that
-        exchange words. All of them must call it. Dialects without `shuffles` are never asked."""
+        """Returns the i32 of the thread whose number is greater by `lanes`, which may be negative, or else that of the
+        first thread, of those that exchange words; if there is none, some number. All of them must call it. Dialects
+        without `shuffles` are never asked."""
         raise NotImplementedError
 
     # Words of dialects whose targets have matrix instructions

@@ -3,14 +3,11 @@ over threads."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu import atomics
 from trivium.backends.gpu.attention import FusedAttention
 from trivium.backends.gpu.bulk import BulkContraction
 from trivium.backends.gpu.contracted import Split
@@ -18,30 +15,27 @@ from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import WARP, WARPGROUP, Dialect
 from trivium.backends.gpu.plan import Launched
 from trivium.backends.gpu.producers import ProducerContraction
-from trivium.backends.gpu.schedule import Grid, grid, parallel_loop, spread_loops
+from trivium.backends.gpu.row_emitter import RowEmitter
+from trivium.backends.gpu.schedule import Grid, grid, parallel_loop
 from trivium.backends.gpu.shared_launch import Bodies
+from trivium.backends.gpu.split_rows import PARTIAL_BYTES, PartEmitter, Partial, WholeEmitter
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.gpu.team import Team
 from trivium.backends.gpu.tensor import TensorContraction
 from trivium.backends.gpu.tensor_attention import TensorAttention
 from trivium.backends.gpu.tensor_maps import View, tensor_maps, views
+from trivium.backends.gpu.thread_emitter import GpuEmitter, number_of, wide
 from trivium.backends.gpu.tiles import instruction, warpgroup_instruction
-from trivium.backends.gpu.updates import nest, own_index
 from trivium.backends.gpu.warpgroup import WarpgroupContraction
 from trivium.backends.gpu.warpgroup_attention import WarpgroupAttention
-from trivium.backends.llvm import kernel_loops
-from trivium.backends.llvm.code import I1, I8, I32, I64, Code
+from trivium.backends.llvm.code import I8, I32, I64, Code
 from trivium.backends.llvm.emitter import Emitter
-from trivium.backends.llvm.loops import counted
-from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
-from trivium.compiler.kernel.affine import Analysis, accesses
+from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.contraction_nest import sum_of
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Block, Buffer, Instruction, Loop, Register, Scratch, Store, Update
+from trivium.compiler.kernel.structure import Buffer
 from trivium.compiler.schedule import Schedule, Unit
-
-LARGEST = (1 << 31) - 1
 
 
 def emit_kernel(
@@ -115,7 +109,7 @@ def _launches(
     if threads.parts == 1:
         return [("", threads, None)]
     offset, each = size.nbytes, threads.tile**2 if threads.tile else sum(len(loop.inits) for loop in schedule.loops)
-    size.nbytes += threads.blocks * PARTIAL_BYTES * each
+    size.nbytes += threads.blocks * threads.beside * PARTIAL_BYTES * each
     if threads.tile:
         return [("", threads, Partial(offset, threads.parts, False))]
     rest = replace(threads, blocks=threads.blocks // threads.parts)
@@ -148,20 +142,6 @@ def _fill(
     builder.ret_void()
 
 
-PARTIAL_BYTES = 8
-"""The bytes of one value in the workspace: of any type."""
-
-
-@dataclass(frozen=True)
-class Partial:
-    """The results of the `parts` blocks that share a row or a tile: from `offset` on in the workspace. `whole`: the
-    launch is the one that folds those of a row."""
-
-    offset: int
-    parts: int
-    whole: bool
-
-
 @dataclass
 class _Place:
     """Where code is emitted, and what it refers to."""
@@ -179,7 +159,7 @@ class _Place:
         """Returns scratch memory of each thread's own."""
         grid = self.grid
         participants = grid.blocks * grid.threads if grid.shared or grid.tile else grid.work
-        number = _wide(self.code, _thread(self.code, self.dialect, grid))
+        number = wide(self.code, number_of(self.code, self.dialect, grid))
         return Workspace(self.pointer, self.size, participants, number)
 
     def emitter(self, analysis: Analysis, schedule: Schedule) -> GpuEmitter:
@@ -187,13 +167,33 @@ class _Place:
         code, dialect, grid = self.code, self.dialect, self.grid
         operands = code, analysis, schedule, self.buffers, self.workspace()
         if not grid.shared:
-            return GpuEmitter(*operands, _thread(code, dialect, grid), grid)
-        team = Team(code, dialect, grid.threads, dialect.thread(code))
+            return GpuEmitter(*operands, number_of(code, dialect, grid), grid)
+        own = dialect.block(code)
+        if self.partial is not None:
+            own = code.builder.udiv(own, I32(grid.blocks // -(-grid.work // grid.beside)))
+        team, own, valid = self._team(own)
+        facts: dict[str, Any] = {"dialect": dialect, "team": team, "valid": valid}
         if self.partial is None:
-            return RowEmitter(*operands, dialect.block(code), grid, team=team, dialect=dialect)
+            return RowEmitter(*operands, own, grid, **facts)
         kind = WholeEmitter if self.partial.whole else PartEmitter
-        own = code.builder.udiv(dialect.block(code), I32(grid.blocks // grid.work))
-        return kind(*operands, own, grid, team=team, dialect=dialect, partial=self.partial, pointer=self.pointer)
+        return kind(*operands, own, grid, **facts, partial=self.partial, pointer=self.pointer)
+
+    def _team(self, group: ll.Value) -> tuple[Team, ll.Value, ll.Value | None]:
+        """Returns this thread's team, the number of its iteration, in a group of those of one block, and whether there
+        is one, unless there surely is."""
+        grid, builder, thread = self.grid, self.code.builder, self.dialect.thread(self.code)
+        beside, size = grid.beside, grid.threads // grid.beside
+        if beside == 1:
+            return Team(self.code, self.dialect, size, thread), group, None
+        run = I32(beside if grid.columns else size)
+        number, place = builder.urem(thread, run), builder.udiv(thread, run)
+        if grid.columns:
+            number, place = place, number
+        own, valid = builder.add(builder.mul(group, I32(beside)), place), None
+        if grid.work % beside:
+            valid = builder.icmp_unsigned("<", own, I32(grid.work))
+            own = builder.select(valid, own, I32(grid.work - 1))
+        return Team(self.code, self.dialect, size, number, beside, place, grid.columns), own, valid
 
 
 def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
@@ -237,238 +237,3 @@ def _split(kernel: Kernel, schedule: Schedule, place: _Place) -> Split | None:
         return None
     pointer = place.code.builder.gep(place.pointer, [I64(place.partial.offset)], source_etype=I8)
     return Split(place.partial.parts, mapping.size, pointer, place.counters)
-
-
-def _thread(code: Code, dialect: Dialect, threads: Grid) -> ll.Value:
-    """Returns the thread's number in the grid: an i32 if that holds all of them, since division of i64 is slow."""
-    if threads.blocks * threads.threads == 1:
-        return I32(0)
-    block, thread = dialect.block(code), dialect.thread(code)
-    if threads.blocks * threads.threads > LARGEST:
-        block, thread = (code.builder.zext(number, I64) for number in (block, thread))
-    return code.iadd(code.builder.mul(block, code.like(block, threads.threads)), thread)
-
-
-class GpuEmitter(Emitter):
-    """Emits blocks for one thread, which has the number `thread` in `grid`."""
-
-    def __init__(
-        self,
-        code: Code,
-        analysis: Analysis,
-        schedule: Schedule,
-        buffers: dict[Buffer, ll.Value],
-        workspace: Workspace,
-        thread: ll.Value,
-        grid: Grid,
-    ):
-        super().__init__(code, analysis, schedule, buffers, workspace)
-        self.thread, self.grid = thread, grid
-        self._outermost: Loop | None = None
-
-    def loop(self, loop: Loop) -> None:
-        """Emits a loop, or, if its iterations are spread over the grid, those of this thread."""
-        if self.schedule.loops[loop].mapping(Unit.GRID) is None:
-            super().loop(loop)
-            return
-        builder = self.builder
-        if self.grid.shared or self._outermost or self.grid.work == self.grid.blocks * self.grid.threads:
-            self._iteration(loop)
-            return
-        with builder.if_then(builder.icmp_unsigned("<", self.thread, self.code.like(self.thread, self.grid.work))):
-            self._iteration(loop)
-
-    def _iteration(self, loop: Loop) -> None:
-        """Emits the iteration of the spread dimensions that belongs to this thread, and all of the others."""
-        schedule = self.schedule.loops[loop]
-        spread = schedule.mapping(Unit.GRID)
-        assert spread is not None, "the loop is spread over the grid"
-        self._outermost = self._outermost or loop
-        with self.scope():
-            number = self.thread if self.grid.shared else self._share(loop)
-            self.bind([(loop.indices[d], schedule.extents[d]) for d in spread.dimensions], number)
-            pairs = enumerate(zip(loop.indices, schedule.extents, strict=True))
-            inner = [pair for dimension, pair in pairs if dimension not in spread.dimensions]
-            kernel_loops.nest(self, inner, [], lambda _: self.block(loop.body))
-
-    def _share(self, loop: Loop) -> ll.Value:
-        """Returns the number of this thread's iteration of a loop: neighbouring threads have neighbouring iterations of
-        the innermost loop that is spread."""
-        counts = spread_loops(self.schedule)
-        loops, number = list(counts), self.thread
-        inside = math.prod(counts[other] for other in loops[loops.index(loop) + 1 :])
-        if inside > 1:
-            number = self.builder.udiv(number, self.code.like(number, inside))
-        whole = loops[0] is loop and self.grid.owners == 1
-        return number if whole else self.builder.urem(number, self.code.like(number, counts[loop]))
-
-    def _update(self, update: Update) -> None:
-        """Emits an update: an atomic operation, or one that is done by the owner of the element."""
-        if self.grid.atomic:
-            self._update_atomically(update)
-            return
-        mine = self._owns(update) if self.grid.owners > 1 else None
-        if mine is None:
-            super()._update(update)
-            return
-        with self.builder.if_then(mine):
-            super()._update(update)
-
-    def _owns(self, update: Update) -> ll.Value:
-        """Whether the element at which an update meets others belongs to this thread."""
-        assert self._outermost is not None, "updates are inside the parallel loop"
-        builder, owners = self.builder, self.grid.owners
-        index = own_index(update.targets[0], self._outermost, nest(self._outermost))
-        assert index is not None, "elements have owners"
-        place, threads = self.number(index), self.grid.work // owners
-        own = builder.udiv(self.thread, self.code.like(self.thread, threads))
-        return builder.icmp_unsigned("==", builder.and_(place, I64(owners - 1)), _wide(self.code, own))
-
-    def _update_atomically(self, update: Update) -> None:
-        assert isinstance(update.combiner, str), "atomic operations have a name"
-        for target, term in zip(update.targets, update.values, strict=True):
-            place = self.address(target.buffer, target.indices)
-            atomics.update(self.code, update.combiner, place, self.value(term))
-
-    def bind(self, dimensions: Sequence[tuple[Register, int | Register]], number: ll.Value) -> None:
-        """Binds indices to those of the iteration `number`, in row-major order."""
-        builder, rest = self.builder, number
-        for position in reversed(range(len(dimensions))):
-            index, extent = dimensions[position]
-            assert isinstance(extent, int), "extents are numbers where iterations are spread"
-            if extent == 1:
-                self.values[index] = I64(0)
-                continue
-            outermost = all(outer == 1 for _, outer in dimensions[:position])
-            own = rest if outermost else builder.urem(rest, self.code.like(rest, extent))
-            self.values[index] = _wide(self.code, own)
-            if not outermost:
-                rest = builder.udiv(rest, self.code.like(rest, extent))
-
-
-class RowEmitter(GpuEmitter):
-    """Emits blocks for the threads of `team`, which share the iteration that has the number `thread`."""
-
-    def __init__(self, *operands: Any, team: Team, dialect: Dialect):
-        super().__init__(*operands)
-        self.team, self.dialect = team, dialect
-        self._alone = False
-        """Whether what is emitted now is one thread's own."""
-
-    def instruction(self, instruction: Instruction) -> None:
-        if self._alone or isinstance(instruction, Loop):
-            super().instruction(instruction)
-            return
-        if isinstance(instruction, Scratch):
-            self.buffers[instruction.buffer] = self.dialect.shared(self.code, max(1, instruction.buffer.nbytes))
-            return
-        if isinstance(instruction, Store):
-            self.team.uses(instruction)
-            with self.builder.if_then(self.builder.icmp_unsigned("==", self.team.thread, I32(0))):
-                super().instruction(instruction)
-            return
-        self.team.uses(*accesses(Block(instructions=[instruction])))
-        super().instruction(instruction)
-
-    def loop(self, loop: Loop) -> None:
-        """Emits a loop, or, if the threads of the block share it, this thread's iterations."""
-        if self.schedule.loops[loop].mapping(Unit.BLOCK) is None:
-            super().loop(loop)
-            return
-        self.team.uses(*accesses(loop.body))
-        self._alone = True
-        carried = self._shared(loop)
-        self._alone = False
-        if loop.kind == "reduction":
-            self.fold(loop, self.team.folded(carried, lambda a, b: kernel_loops.fold(self, loop, a, b)))
-
-    def fold(self, loop: Loop, totals: list[ll.Value]) -> None:
-        """Makes a reduction's results known, of which all threads have the fold of the terms."""
-        results = kernel_loops.fold(self, loop, [self.value(init) for init in loop.inits], totals)
-        self.values.update(zip(loop.carried, results, strict=True))
-
-    def _shared(self, loop: Loop) -> list[ll.Value]:
-        """Emits this thread's iterations, each a block's size after the one before, and returns what they fold to."""
-        extents, code = self.schedule.loops[loop].extents, self.code
-        total = math.prod(extent for extent in extents if isinstance(extent, int))
-        inits = kernel_loops.starts(self, loop) if loop.kind == "reduction" else []
-        begin, end = self.range(loop, total)
-        own = Int(code, code.iadd(_wide(code, self.team.thread), i64(begin)))
-        with counted(code, own, end, self.team.size, inits) as each, self.scope():
-            number = i64(each.index)
-            if total <= LARGEST:
-                number = self.builder.trunc(number, I32)
-            self.bind(list(zip(loop.indices, extents, strict=True)), number)
-            terms = self.block(loop.body)
-            each.next = kernel_loops.fold(self, loop, each.carried, terms) if loop.kind == "reduction" else []
-        return each.carried
-
-    def range(self, loop: Loop, total: int) -> tuple[Number, Number]:
-        """Returns the iterations that are the block's, of `total`."""
-        return 0, total
-
-
-class _SplitEmitter(RowEmitter):
-    """Emits one of the two launches in which several blocks share a row."""
-
-    def __init__(self, *operands: Any, partial: Partial, pointer: ll.Value, **words: Any):
-        super().__init__(*operands, **words)
-        self.partial, self.pointer = partial, pointer
-
-    def place(self, position: int, part: ll.Value) -> ll.Value:
-        """Returns where a part's value number `position` is."""
-        builder, parts = self.builder, self.partial.parts
-        first = builder.mul(self.thread, I32(parts))
-        at = _wide(self.code, builder.add(builder.add(first, part), I32(position * self.grid.work * parts)))
-        offset = builder.add(builder.mul(at, I64(PARTIAL_BYTES)), I64(self.partial.offset))
-        return builder.gep(self.pointer, [offset], source_etype=I8)
-
-
-class PartEmitter(_SplitEmitter):
-    """Emits the first launch: each block stores what its share of the row folds to."""
-
-    _done: bool = False
-
-    def instruction(self, instruction: Instruction) -> None:
-        if self._alone or not self._done:
-            super().instruction(instruction)
-
-    def range(self, loop: Loop, total: int) -> tuple[Number, Number]:
-        spread = self.schedule.loops[loop].mapping(Unit.GRID)
-        assert spread is not None, "blocks share the row"
-        begin = self.builder.mul(_wide(self.code, self._part()), I64(spread.size))
-        end = self.builder.add(begin, I64(spread.size))
-        beyond = self.builder.icmp_signed(">", end, I64(total))
-        return Int(self.code, begin), Int(self.code, self.builder.select(beyond, I64(total), end))
-
-    def fold(self, loop: Loop, totals: list[ll.Value]) -> None:
-        with self.builder.if_then(self.builder.icmp_unsigned("==", self.team.thread, I32(0))):
-            for position, total in enumerate(totals):
-                stored = self.builder.zext(total, I8) if total.type == I1 else total
-                self.builder.store(stored, self.place(position, self._part()))
-        self._done = True
-
-    def _part(self) -> ll.Value:
-        return self.builder.urem(self.dialect.block(self.code), I32(self.partial.parts))
-
-
-class WholeEmitter(_SplitEmitter):
-    """Emits the second launch: one block for each row folds what the blocks have stored, and does the rest."""
-
-    def _shared(self, loop: Loop) -> list[ll.Value]:
-        code, starts = self.code, kernel_loops.starts(self, loop)
-        own = Int(code, _wide(code, self.team.thread))
-        with counted(code, own, self.partial.parts, self.team.size, starts) as each, self.scope():
-            part = self.builder.trunc(i64(each.index), I32)
-            terms = [self._loaded(position, part, start.type) for position, start in enumerate(starts)]
-            each.next = kernel_loops.fold(self, loop, each.carried, terms)
-        return each.carried
-
-    def _loaded(self, position: int, part: ll.Value, kind: ll.Type) -> ll.Value:
-        value = self.builder.load(self.place(position, part), typ=I8 if kind == I1 else kind)
-        return self.builder.trunc(value, I1) if kind == I1 else value
-
-
-def _wide(code: Code, number: ll.Value) -> ll.Value:
-    """Returns a number as an i64, in which indices are computed."""
-    return number if number.type == I64 else code.builder.zext(number, I64)

@@ -85,13 +85,16 @@ class Nvptx(Dialect):
         self.call(code, "llvm.nvvm.barrier.cta.sync.aligned.all", VOID, [I32(0)], "", ("convergent",))
 
     def shuffled(self, code: Code, word: ll.Value, lanes: int | None) -> ll.Value:
-        return self._shuffle(code, word, *(("idx", 0) if lanes is None else ("down", lanes)))
+        if lanes is None:
+            return self._shuffle(code, word, "idx", 0)
+        return self._shuffle(code, word, *(("down", lanes) if lanes > 0 else ("up", -lanes)))
 
     def exchanged(self, code: Code, word: ll.Value, lanes: int) -> ll.Value:
         return self._shuffle(code, word, "bfly", lanes)
 
     def _shuffle(self, code: Code, word: ll.Value, kind: str, operand: int) -> ll.Value:
-        operands = [I32(-1), word, I32(operand), I32(31)]
+        # The bounds of a warp.
+        operands = [I32(-1), word, I32(operand), I32(0 if kind == "up" else 31)]
         return self.call(code, f"llvm.nvvm.shfl.sync.{kind}.i32", I32, operands, "", ("convergent",))
 
     def copy_async(self, code: Code, target: ll.Value, source: ll.Value, nbytes: ll.Value) -> None:
@@ -265,6 +268,8 @@ def target(architecture: str) -> GpuTarget:
         cpu=architecture,
         features=FEATURES[architecture],
         constant_space=CONSTANT,
+        extrema=True,
+        scans=True,
         largest_block=512,
         matrix_instructions=INSTRUCTIONS,
         warpgroup_instructions=WARPGROUP_INSTRUCTIONS if architecture == "sm_90a" else (),

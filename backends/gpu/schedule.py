@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from trivium.backends.gpu import rows, tiles, updates
+from trivium.backends.gpu import rows, tiles, updates, vectors
 from trivium.backends.gpu.target import GpuTarget
 from trivium.compiler.kernel.affine import Analysis, holds
 from trivium.compiler.kernel.contraction_nest import sum_of
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Loop, Update
+from trivium.compiler.kernel.structure import Loop, Register, Update
 from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, merged_extents, serial
 
 
@@ -26,6 +26,12 @@ class Grid:
     shared: bool = False
     parts: int = 1
     """The number of blocks that share one iteration, or a tile."""
+
+    beside: int = 1
+    """The number of iterations that a block runs, where its threads share each."""
+
+    columns: bool = False
+    """Whether neighbouring threads have different ones of these."""
 
     tile: int = 0
     """The rows and columns of a contraction's tile, which is a block's; else 0."""
@@ -67,12 +73,22 @@ def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
     dimensions = tuple(d for d, extent in enumerate(extents) if isinstance(extent, int))
     shared = rows.team(loop, extents, analysis, target) if len(dimensions) == len(extents) else None
     if shared is not None:
-        block = LoopSchedule(extents, (Mapping(Unit.GRID, dimensions, 1),))
-        return Schedule({**schedule.loops, loop: block, **shared})
-    work = math.prod(extent for d in dimensions if isinstance(extent := extents[d], int))
+        return Schedule({**schedule.loops, **shared})
+    return Schedule({**schedule.loops, loop: _elements(loop, extents, analysis, target)})
+
+
+def _elements(loop: Loop, extents: tuple[int | Register, ...], analysis: Analysis, target: GpuTarget) -> LoopSchedule:
+    """Returns the schedule of a loop of which every thread has iterations: one of them, or a vector if there are
+    many."""
+    dimensions = tuple(d for d, extent in enumerate(extents) if isinstance(extent, int))
+    work, each, more = math.prod(extent for extent in extents if isinstance(extent, int)), 1, list[Mapping]()
+    vector = vectors.vector(loop, extents, analysis, target) if len(dimensions) == len(extents) else None
+    if vector is not None and work >= vector.size * vectors.FEWEST:
+        each = vectors.EACH if work % vector.size == 0 and work >= vectors.EACH * vectors.MANY else 1
+        work, more = work // vector.size, [vector]
     threads = min(target.block, max(1, -(-work // target.warp)) * target.warp)
-    mappings = (Mapping(Unit.GRID, dimensions, 1), Mapping(Unit.BLOCK, dimensions, threads))
-    return Schedule({**schedule.loops, loop: LoopSchedule(extents, mappings)})
+    mappings = Mapping(Unit.GRID, dimensions, each), Mapping(Unit.BLOCK, dimensions, threads)
+    return LoopSchedule(extents, (*mappings, *more))
 
 
 def parallel_loop(kernel: Kernel) -> Loop | None:
@@ -100,7 +116,7 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
         matrix = found.size if (found := plan.mapping(Unit.MATRIX)) else 0
         maps = sum(mapping.unit is Unit.BULK for mapping in plan.mappings)
         producers = found.size if (found := plan.mapping(Unit.PRODUCER)) else 0
-        return Grid(work, blocks * parts, threads, False, parts, tile, matrix, maps, producers)
+        return Grid(work, blocks * parts, threads, False, parts, 1, False, tile, matrix, maps, producers)
     spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"
     work = updates.count(plan)
@@ -108,9 +124,10 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
         inner = [other for other in schedule.loops.values() if other.mapping(Unit.BLOCK)]
         parts = max(map(_parts, inner))
         (size,) = {found.size for other in inner if (found := other.mapping(Unit.BLOCK))}
-        return Grid(work, work * parts, size, shared=True, parts=parts)
+        columns, beside = plan.mapping(Unit.BESIDE) is not None, spread.size
+        return Grid(work, -(-work // beside) * parts, size * beside, True, parts, beside, columns)
     owners = found.size if (found := plan.mapping(Unit.OWNERS)) else 1
-    work = math.prod(spread_loops(schedule).values()) * owners
+    work = -(-math.prod(spread_loops(schedule).values()) // spread.size) * owners
     atomic = plan.mapping(Unit.ATOMIC) is not None
     return Grid(work, -(-work // block.size), block.size, owners=owners, atomic=atomic)
 

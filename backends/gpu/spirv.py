@@ -52,4 +52,6 @@ class SpirV(Dialect):
 
 def target(**facts: object) -> GpuTarget:
     """Returns a device that takes SPIR-V."""
-    return GpuTarget(triple=TRIPLE, cpu="", features="", constant_space=CONSTANT, **facts)  # type: ignore[arg-type]
+    # LLVM does not compile some operations on vectors, such as comparisons of booleans.
+    vectors = {"vectors": False, **facts}
+    return GpuTarget(triple=TRIPLE, cpu="", features="", constant_space=CONSTANT, **vectors)  # type: ignore[arg-type]

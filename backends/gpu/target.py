@@ -28,6 +28,7 @@ class GpuTarget(LlvmTarget):
     fma: bool = True
     half: bool = True
     extrema: bool = False
+    lanes_apart: bool = True
     # Four 32-bit numbers: the widest access of one thread.
     vector_bytes: int = 16
     vector_registers: int = 32
@@ -57,6 +58,9 @@ class GpuTarget(LlvmTarget):
 
     busy: int = 1 << 14
     """The number of threads that keep the device busy."""
+
+    vectors: bool = True
+    """Whether a thread may compute several neighbouring elements at a time."""
 
     deterministic: bool = True
     """Whether updates of floats must not depend on the order of threads."""

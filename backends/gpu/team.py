@@ -16,12 +16,24 @@ Fold = Callable[[Values, Values], Values]
 
 
 class Team:
-    """The threads of a block: `size` of them, a power of two; `thread` is the number of this one. It remembers what
-    memory was read and written since the last barrier."""
+    """Threads of a block: `size` of them, a power of two; `thread` is the number of this one. The block has `beside`
+    such teams, of which this is the one with the number `place`, whose threads are neighbours, unless teams are
+    `columns`. It remembers what memory was read and written since the last barrier."""
 
-    def __init__(self, code: Code, dialect: Dialect, size: int, thread: ll.Value):
+    def __init__(
+        self,
+        code: Code,
+        dialect: Dialect,
+        size: int,
+        thread: ll.Value,
+        beside: int = 1,
+        place: ll.Value | None = None,
+        columns: bool = False,
+    ):
         self._code, self._dialect = code, dialect
         self.size, self.thread = size, thread
+        self._beside, self._place = beside, place
+        self._exchanging = 1 if columns else min(dialect.shuffles, size)
         self._read: set[Buffer | None] = set()
         self._written: set[Buffer | None] = set()
 
@@ -43,15 +55,46 @@ class Team:
 
     def folded(self, values: Values, fold: Fold) -> Values:
         """Returns the fold of all threads' values, to each of them."""
-        exchanging = min(self._dialect.shuffles, self.size)
+        exchanging = self._exchanging
         values = self._exchanged(values, exchanging, fold)
         groups = self.size // exchanging
         if groups == 1:
             return self._first(values) if exchanging > 1 else values
-        memory = [_Shared(self._code, self._dialect, value.type, groups) for value in values]
+        memory = [self._memory(value.type, groups) for value in values]
         if exchanging > 1:
             return self._folded_groups(values, memory, groups, fold)
         return self._folded_in_memory(values, memory, fold)
+
+    def scanned(self, values: Values, start: Values, fold: Fold, again: bool) -> tuple[Values, Values]:
+        """Returns the fold of `start` and the values of all threads before this one, and of all threads. `again`: the
+        memory that it takes may still be read by other threads."""
+        builder, exchanging = self._code.builder, self._exchanging
+        lane, group = (f(self.thread, I32(exchanging)) for f in (builder.urem, builder.udiv))
+        width = 1
+        while width < exchanging:
+            below = fold([self._shuffled(value, -width) for value in values], values)
+            values = self._chosen(builder.icmp_unsigned(">=", lane, I32(width)), below, values)
+            width *= 2
+        groups = self.size // exchanging
+        memory = [self._memory(value.type, groups) for value in values]
+        if again:
+            self.meet()
+        with builder.if_then(builder.icmp_unsigned("==", lane, I32(exchanging - 1))):
+            for slot, value in zip(memory, values, strict=True):
+                slot.store(group, value)
+        self.meet()
+        before = total = start
+        for number in range(groups):
+            total = fold(total, [slot.load(I32(number)) for slot in memory])
+            before = self._chosen(builder.icmp_unsigned(">", group, I32(number)), total, before)
+        inside = fold(before, [self._shuffled(value, -1) for value in values])
+        return self._chosen(builder.icmp_unsigned(">", lane, I32(0)), inside, before), total
+
+    def _memory(self, kind: ll.Type, count: int) -> _Shared:
+        return _Shared(self._code, self._dialect, kind, count, self._beside, self._place)
+
+    def _chosen(self, condition: ll.Value, values: Values, others: Values) -> Values:
+        return [self._code.builder.select(condition, *pair) for pair in zip(values, others, strict=True)]
 
     def _exchanged(self, values: Values, threads: int, fold: Fold) -> Values:
         """Folds the values of neighbouring threads. The first one of them then has the result."""
@@ -62,7 +105,7 @@ class Team:
 
     def _folded_groups(self, values: Values, memory: Sequence[_Shared], groups: int, fold: Fold) -> Values:
         """Folds the results of the groups that exchange words: every group folds all of them."""
-        code, exchanging = self._code, self._dialect.shuffles
+        code, exchanging = self._code, self._exchanging
         lane = code.builder.urem(self.thread, I32(exchanging))
         with code.builder.if_then(code.builder.icmp_unsigned("==", lane, I32(0))):
             group = code.builder.udiv(self.thread, I32(exchanging))
@@ -113,12 +156,15 @@ def _memory(access: MemoryAccess) -> Buffer | None:
 
 
 class _Shared:
-    """An array in memory of the block."""
+    """An array in memory of the block, for one of the teams that are beside one another."""
 
-    def __init__(self, code: Code, dialect: Dialect, kind: ll.Type, count: int):
+    def __init__(
+        self, code: Code, dialect: Dialect, kind: ll.Type, count: int, beside: int = 1, place: ll.Value | None = None
+    ):
         self._code, self._kind = code, kind
+        self._beside, self._place = beside, place
         self._stored = I8 if kind == I1 else kind
-        self._memory = dialect.shared(code, count * _bits(self._stored) // 8)
+        self._memory = dialect.shared(code, count * beside * _bits(self._stored) // 8)
 
     def store(self, index: ll.Value, value: ll.Value) -> None:
         stored = value if self._stored == self._kind else self._code.builder.zext(value, self._stored)
@@ -129,7 +175,10 @@ class _Shared:
         return loaded if self._stored == self._kind else self._code.builder.trunc(loaded, self._kind)
 
     def _at(self, index: ll.Value) -> ll.Value:
-        return self._code.builder.gep(self._memory, [index], source_etype=self._stored)
+        builder = self._code.builder
+        if self._place is not None:
+            index = builder.add(builder.mul(index, I32(self._beside)), self._place)
+        return builder.gep(self._memory, [index], source_etype=self._stored)
 
 
 def _bits(kind: ll.Type) -> int:

@@ -47,9 +47,10 @@ def nest(loop: Loop) -> list[Loop]:
 
 
 def count(plan: LoopSchedule) -> int:
-    """Returns the number of iterations of a loop that are spread over the grid."""
-    spread = plan.mapping(Unit.GRID)
-    return math.prod(plan.extents[d] for d in spread.dimensions) if spread else 1  # type: ignore[misc]
+    """Returns the number of iterations of a loop that are spread over the grid; those that a thread runs at a time
+    count as one."""
+    spread, extents = plan.mapping(Unit.GRID), plan.in_vectors
+    return math.prod(extents[d] for d in spread.dimensions) if spread else 1  # type: ignore[misc]
 
 
 def is_atomic(loop: Loop, deterministic: bool) -> bool:

@@ -266,6 +266,11 @@ def _hoist_reciprocals(emitter: Emitter, loop: Loop) -> None:
             emitter.reciprocals[instruction.arguments[1]] = division.reciprocal(emitter.code, divisor)
 
 
+def available(emitter: Emitter, load: Load) -> bool:
+    """Whether a load needs only values that are known."""
+    return _available(emitter, *load.operands)
+
+
 def _available(emitter: Emitter, *values: Register) -> bool:
     """Whether values are known, or can be computed from known values."""
     forms = (emitter.analysis.form(value) for value in values if value not in emitter.values)
@@ -389,7 +394,7 @@ def starts(emitter: Emitter, loop: Loop) -> Values:
     the inits, which are then folded in more than once."""
     names = _operations(loop) or [None] * len(loop.inits)
     pairs = zip(names, loop.inits, strict=True)
-    identities = [name and _identity(name, init.dtype) for name, init in pairs]
+    identities = [name and identity(name, init.dtype) for name, init in pairs]
     pairs = zip(identities, loop.inits, strict=True)
     return [emitter.value(init) if identity is None else identity for identity, init in pairs]
 
@@ -421,7 +426,7 @@ def _operations(loop: Loop) -> list[str] | None:
     return names
 
 
-def _identity(operation: str, dtype: str) -> ll.Value | None:
+def identity(operation: str, dtype: str) -> ll.Value | None:
     """Returns the identity of an operation. None if the type cannot represent it: one float has no zero."""
     smallest, largest = _range(dtype)
     ones = 1 if dtype == "i1" else -1

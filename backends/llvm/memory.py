@@ -17,13 +17,14 @@ from trivium.backends.llvm.narrow import from_memory, memory_type, to_memory
 @dataclass(frozen=True)
 class Address:
     """Element offsets from `pointer`: `base` for lane 0, `step` more for each lane, plus a vector of `scattered`
-    offsets if they are irregular."""
+    offsets if they are irregular. `alignment`: of lane 0, in bytes, if more is known than that of an element."""
 
     pointer: ll.Value
     dtype: str
     base: ll.Value
     step: int
     scattered: ll.Value | None = None
+    alignment: int = 0
 
 
 def load(code: Code, address: Address, lanes: int, mask: ll.Value | None) -> ll.Value:
@@ -50,7 +51,7 @@ def store(code: Code, address: Address, value: ll.Value, lanes: int, mask: ll.Va
         return
     raw = code.splat(raw, lanes)
     if address.scattered is None and address.step == 1:
-        store_vector(code, raw, _pointer(code, address, address.base), mask)
+        store_vector(code, raw, _pointer(code, address, address.base), mask, address.alignment)
     else:
         scatter(code, raw, _pointers(code, address, lanes), mask)
 
@@ -77,21 +78,28 @@ def interleaved(code: Code, vectors: list[ll.Value], lanes: int) -> list[ll.Valu
 
 
 def load_vector(
-    code: Code, pointer: ll.Value, vector: ll.Type, mask: ll.Value | None = None, otherwise: ll.Value | None = None
+    code: Code,
+    pointer: ll.Value,
+    vector: ll.Type,
+    mask: ll.Value | None = None,
+    otherwise: ll.Value | None = None,
+    alignment: int = 0,
 ) -> ll.Value:
     """Returns neighbours from `pointer` on; where `mask` is off, the lanes of `otherwise` (or zero), without touching
     memory."""
     if mask is None:
-        return _aligned(code.builder.load(pointer, typ=vector), vector)
+        return _aligned(code.builder.load(pointer, typ=vector), vector, alignment)
     zero = Literal(vector, "zeroinitializer")
     operands = pointer, I32(_bytes(vector)), mask, zero if otherwise is None else otherwise
     return code.call(f"llvm.masked.load.{mangle(vector)}.p0", vector, *operands)
 
 
-def store_vector(code: Code, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
+def store_vector(
+    code: Code, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None, alignment: int = 0
+) -> None:
     """Writes neighbours from `pointer` on, those for which `mask` is on."""
     if mask is None:
-        _aligned(code.builder.store(value, pointer), value.type)
+        _aligned(code.builder.store(value, pointer), value.type, alignment)
         return
     operands = value, pointer, I32(_bytes(value.type)), mask
     code.call(f"llvm.masked.store.{mangle(value.type)}.p0", ll.VoidType(), *operands)
@@ -140,7 +148,7 @@ def _load_run(code: Code, address: Address, lanes: int, mask: ll.Value | None, t
     base = address.base if address.step == 1 else code.isub(address.base, lanes - 1)
     pointer, vector = _pointer(code, address, base), ll.VectorType(type_, lanes)
     if address.step == 1:
-        return load_vector(code, pointer, vector, mask)
+        return load_vector(code, pointer, vector, mask, alignment=address.alignment)
     return reverse(code, load_vector(code, pointer, vector, mask if mask is None else reverse(code, mask)))
 
 
@@ -189,10 +197,10 @@ def _pointer(code: Code, address: Address, base: ll.Value) -> ll.Value:
     return code.builder.gep(address.pointer, [base], source_etype=memory_type(address.dtype))
 
 
-def _aligned(access: ll.Instruction, type_: ll.Type) -> ll.Instruction:
+def _aligned(access: ll.Instruction, type_: ll.Type, alignment: int = 0) -> ll.Instruction:
     """Aligns an access and returns it: arrays may start at any element, so a vector access is only as aligned as one of
-    its elements."""
-    access.align = _bytes(type_)
+    its elements, unless more is known."""
+    access.align = max(alignment, _bytes(type_))
     return access
 
 

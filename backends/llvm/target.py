@@ -37,6 +37,9 @@ class LlvmTarget(Target):
     """Whether a shift of 64 bits stays behind the comparison that limits its amount. For NVIDIA, LLVM drops the
     comparison, because oversized shifts give 0 there, and then half of the amount, because it is 32 bits there."""
 
+    lanes_apart: bool = False
+    """Whether lanes are computed one by one, so that a branch on what all of them have in common only costs time."""
+
     constant_space: int = 0
     """The address space of constants in a module, such as tables."""
 

@@ -191,10 +191,12 @@ class KernelBuilder:
         with self._loop("parallel", extents, (), None) as frame:
             yield frame.indices
 
-    def sequential(self, *extents: int | Register, inits: Sequence[Register] = ()) -> LoopFrame:
+    def sequential(
+        self, *extents: int | Register, inits: Sequence[Register] = (), combiner: str | None = None
+    ) -> LoopFrame:
         """Opens a loop that runs in order; `carried` values start as `inits` and become the values that the body
-        yields."""
-        return self._loop("sequential", extents, tuple(inits), None)
+        yields: with a `combiner`, a running fold (see `Loop`)."""
+        return self._loop("sequential", extents, tuple(inits), combiner)
 
     def reduction(self, *extents: int | Register, inits: Sequence[Register], combiner: str | Block) -> LoopFrame:
         """Opens a loop whose body yields terms, which are folded onto `inits` with `combiner` (see `Loop`)."""

@@ -149,6 +149,7 @@ class _Printer:
         head = f"{results}{loop.kind} ({self._define(loop.body.parameters[:rank], 'i')}) < ({extents})"
         if loop.kind == "sequential" and loop.inits:
             head += f" carry ({self._define(loop.body.parameters[rank:])}) = ({inits})"
+            head += f" with {loop.combiner}" if loop.combiner else ""
         if loop.kind == "reduction":
             head += f" onto ({inits})" + (f" with {loop.combiner}" if isinstance(loop.combiner, str) else "")
         yield f"{indent}{head} {{"

@@ -222,6 +222,8 @@ class Loop(Instruction):
     - parallel: iterations are independent and may run in any order or at once. There are no inits, and nothing is
     yielded.
     - sequential: in order. The body's parameters are the indices, then the carried values; it yields their next values.
+    With a `combiner`, the name of an associative operation, the loop is a running fold: its only use of the one carried
+    value is to combine it with a term, and it yields the result. Terms may be grouped in any way.
     - reduction: any order, any grouping. The body's parameters are only the indices; it yields *terms*, and the result
     is the fold of all terms onto `inits` with `combiner`: the name of an associative operation, or a block of
     2n parameters (accumulated values, then terms) that yields n. With a block, `inits` may be folded in more than

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trivium.compiler.kernel.dtypes import BOOL, DTYPES, INDEX
 from trivium.compiler.kernel.index import Index
 from trivium.compiler.kernel.ops import OPERATIONS, result_type
+from trivium.compiler.kernel.running import running_fold
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -172,10 +173,9 @@ class _Checker:
         _same_types(what, "carried values", carried, loop.inits if loop.kind == "sequential" else [])
         _same_types(what, "results", loop.carried, loop.inits)
         _require(loop.kind != "parallel" or not loop.inits, f"{what} carries values, expected none")
-        _require(
-            (loop.kind == "reduction") == (loop.combiner is not None),
-            f"{what}: reductions must have a combiner, and other loops none",
-        )
+        has_combiner = loop.combiner is not None
+        fits = has_combiner if loop.kind == "reduction" else not has_combiner or running_fold(loop) is not None
+        _require(fits, f"{what}: reductions must have a combiner, and other loops none, unless they are running folds")
         self.block(loop.body, frozenset(visible), loop.inits)
         if loop.combiner is not None:
             self._combiner(what, loop.combiner, loop.inits, visible)

@@ -22,6 +22,12 @@ from trivium.ir.types import Type, tensor
 SHORTEST = 64
 """Rows of fewer elements are one thread's work."""
 
+LONG = 1 << 14
+"""The elements of a row from which on one group of threads for each needs many rows."""
+
+MANY = 1 << 7
+"""The number of rows from which on one group for each keeps a device busy."""
+
 PLENTY = 1 << 14
 """The number of rows from which on a thread for each keeps a device busy."""
 

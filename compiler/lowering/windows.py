@@ -158,21 +158,42 @@ def running_fold(launches: Launches, op: ops.ReduceWindow) -> None:
     variables = fresh(shape)
     along = variables[dimension]
     rows = math.prod(v.extent for v in variables if v is not along)
-    if launches.target.shared_memory_bytes and along.extent >= scans.SHORTEST and rows < scans.PLENTY:
+    shared = _is_shared(launches, op, dimension, rows)
+    if not shared and launches.target.shared_memory_bytes and along.extent >= scans.SHORTEST and rows < scans.PLENTY:
         _running_fold_in_groups(launches, op, variables, dimension, reverse)
         return
     with launches.kernel() as ctx, ctx.nest([v for v in variables if v is not along]):
         inits = [widened(ctx, ctx.element(init), kind) for init, kind in zip(op.init_values, kinds, strict=True)]
-        frame = ctx.b.sequential(along.extent, inits=flat(inits))
+        frame = ctx.b.sequential(along.extent, inits=flat(inits), combiner=combiner_name(op.body) if shared else None)
         with ctx.inside(frame, [along]):
             at = list(indices_of(variables))
             at[dimension] = at[dimension] * -1 + (along.extent - 1) if reverse else at[dimension]
             elements = [ctx.element(operand, tuple(at)) for operand in op.inputs]
             elements = [widened(ctx, element, kind) for element, kind in zip(elements, kinds, strict=True)]
-            total = ctx.region(op.body, [*grouped(frame.carried, kinds), *elements])
+            total = _folded(ctx, op, grouped(frame.carried, kinds), elements, shared)
             for result, scalar in zip(op.results, total, strict=True):
                 ctx.store(result, tuple(at), widened(ctx, scalar, result.type.element_type))
             frame.yield_(*flat(total))
+
+
+def _is_shared(launches: Launches, op: ops.ReduceWindow, dimension: int, rows: int) -> bool:
+    """Whether threads share each row of a running fold, in one launch: neighbours along it are neighbours in memory,
+    and there are either many rows, or they are not long."""
+    shape = op.inputs[0].type.shape
+    if not launches.target.scans or dimension != len(shape) - 1 or shape[dimension] < scans.SHORTEST:
+        return False
+    return shape[dimension] <= scans.LONG or rows >= scans.MANY
+
+
+def _folded(
+    ctx: LoweringContext, op: ops.ReduceWindow, carried: Sequence[Scalar], elements: Sequence[Scalar], shared: bool
+) -> Sequence[Scalar]:
+    """Returns what is carried, folded with one more element."""
+    if not shared:
+        return ctx.region(op.body, [*carried, *elements])
+    name = combiner_name(op.body)
+    assert name is not None, "threads share folds by a named operation"
+    return [ctx.b.apply(name, carried[0], elements[0])]  # type: ignore[arg-type]
 
 
 def _running_fold_in_groups(

@@ -279,6 +279,9 @@ void sim_warp_barrier(int32_t) { simulator::wait(simulator::State::kAtWarpBarrie
 int32_t sim_shuffle_down(int32_t, int32_t value, int32_t lanes, int32_t) {
   return simulator::shuffled(value, block.current % simulator::kWarp + lanes);
 }
+int32_t sim_shuffle_up(int32_t, int32_t value, int32_t lanes, int32_t) {
+  return simulator::shuffled(value, block.current % simulator::kWarp - lanes);
+}
 int32_t sim_shuffle_exchange(int32_t, int32_t value, int32_t lanes, int32_t) {
   return simulator::shuffled(value, (block.current % simulator::kWarp) ^ lanes);
 }

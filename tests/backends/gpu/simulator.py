@@ -36,6 +36,7 @@ INTRINSICS = {
     "barrier.cta.sync.aligned.count": "sim_partial_barrier",
     "bar.warp.sync": "sim_warp_barrier",
     "shfl.sync.down.i32": "sim_shuffle_down",
+    "shfl.sync.up.i32": "sim_shuffle_up",
     "shfl.sync.bfly.i32": "sim_shuffle_exchange",
     "shfl.sync.idx.i32": "sim_shuffle_index",
 }

@@ -34,11 +34,15 @@ def launched(kernel: Kernel) -> tuple[bool, int, int]:
     [
         (100, 20, 1, (False, 1, 128)),  # short rows
         (100, 100, 1, (True, 100, 32)),
+        (4002, 100, 1, (True, 4002, 32)),
+        (4000, 20_000, 1, (True, 4000, 512)),
         (100, 5000, 1, (True, 100, 512)),
         (4000, 5000, 1, (True, 4000, 256)),
-        (100_000, 1000, 1, (True, 100_000, 128)),  # neighbouring threads read neighbours
+        (100_000, 1000, 1, (True, 100_000, 64)),  # neighbouring threads read neighbours
         (100_000, 1000, 0, (False, 391, 256)),  # they do in columns, one thread for each
         (100, 1000, 0, (True, 100, 128)),  # too few columns to keep a device busy
+        (100, 10_000, 0, (True, 4 * 40, 256)),  # blocks share columns, which are beside one another
+        (3000, 200, 0, (True, 94, 256)),
         (1, 10_000, 1, (True, 1, 512)),
         (1, 100_000, 1, (True, 7, 512)),  # blocks share the row
         (3, 100_000_000, 1, (True, 3 * 86, 512)),

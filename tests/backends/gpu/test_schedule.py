@@ -38,7 +38,7 @@ def test_a_block_for_each_row() -> None:
             loop.yield_(b.load(x, i, j, loop.index))
         b.store(y, loop.result, i, j)
     kernel = b.build()
-    assert lines(kernel) == ["  parallel 1x35 grid(0, 1)=1", "  reduction 300 block(0)=64"]
+    assert lines(kernel) == ["  parallel 1x35 grid(0, 1)=1", "  reduction 300 block(0)=64 lanes(0)=4"]
     assert grid(kernel, choose(kernel, TARGET, Analysis(kernel))) == Grid(35, 35, 64, shared=True)
 
 

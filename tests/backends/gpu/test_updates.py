@@ -10,7 +10,7 @@ import pytest
 
 import trivium
 from tests.backends.gpu.simulator import needs_simulator
-from trivium.backends.gpu import emit, nvptx
+from trivium.backends.gpu import nvptx, thread_emitter
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
 from trivium.backends.gpu.schedule import choose
@@ -106,5 +106,5 @@ def test_what_is_not_atomic_is_lost(simulated_device: Cuda, monkeypatch: pytest.
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     module, client = scatter("i32", ADD, 300, 19), GpuClient(simulated_device, 0)
     given = arguments(module)
-    monkeypatch.setattr(emit.GpuEmitter, "_update_atomically", emit.Emitter._update)
+    monkeypatch.setattr(thread_emitter.GpuEmitter, "_update_atomically", thread_emitter.Emitter._update)
     assert (client.compile(module).execute(*given)[0] != evaluate(module, *given)[0]).any()
