@@ -141,8 +141,8 @@ class CudaGuest(CudaStream):
     def memory(self, address: int, nbytes: int) -> CudaMemory:
         return CudaMemory(address, nbytes)
 
-    def repeat(self, kept: Recordings, memories: Sequence[CudaMemory], enqueue: Enqueue) -> None:
-        self._device.repeat_on(self, kept, memories, enqueue)
+    def repeat(self, kept: Recordings, addresses: tuple[int, ...], enqueue: Enqueue) -> None:
+        self._device.repeat_on(self, kept, addresses, enqueue)
 
 
 class CudaGraph:
@@ -422,15 +422,14 @@ class Cuda:
 
     def repeat(self, kept: Recordings, memories: Sequence[CudaMemory], enqueue: Enqueue) -> None:
         with self.current():
-            self.repeat_on(self._stream, kept, memories, enqueue)
+            self.repeat_on(self._stream, kept, tuple(memory.address for memory in memories), enqueue)
 
-    def repeat_on(self, stream: CudaStream, kept: Recordings, memories: Sequence[CudaMemory], enqueue: Enqueue) -> None:
+    def repeat_on(self, stream: CudaStream, kept: Recordings, addresses: tuple[int, ...], enqueue: Enqueue) -> None:
         """Enqueues on a stream what `enqueue` does: by itself the first time, as a graph from the second time on."""
-        key = tuple(memory.address for memory in memories)
-        known, graph = key in kept, kept.pop(key, None)
+        known, graph = addresses in kept, kept.pop(addresses, None)
         if known and graph is None:
             graph = self._graph(enqueue)
-        kept[key] = graph
+        kept[addresses] = graph
         while len(kept) > RECORDINGS:
             del kept[next(iter(kept))]
         if graph is None:

@@ -69,8 +69,12 @@ class Repeating(Queue[T, F], Protocol[T, F]):
         ...
 
 
-class Guest(Repeating[M, F], Protocol[M, F]):
+class Guest(Queue[M, F], Protocol[M, F]):
     """A queue of another library on the same device, and its memory."""
+
+    def repeat(self, kept: Recordings, addresses: tuple[int, ...], enqueue: Callable[[Queue[M, F]], None]) -> None:
+        """Does the same as `Repeating.repeat`, with the addresses of all memory that the work depends on."""
+        ...
 
     def memory(self, address: int, nbytes: int) -> M:
         """Returns memory that belongs to the other library."""

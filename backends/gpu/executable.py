@@ -14,7 +14,7 @@ import numpy as np
 
 from trivium.backends.constants import source_of
 from trivium.backends.gpu import plan as plans
-from trivium.backends.gpu.driver import AnyDriver, Memory, Queue, Recordings, Repeating
+from trivium.backends.gpu.driver import AnyDriver, Memory, Queue, Recordings
 from trivium.backends.gpu.host import function_of
 from trivium.backends.gpu.plan import Call, Collective, Copy, Launch, Step, Switch, While
 from trivium.compiler import collectives
@@ -98,35 +98,42 @@ class GpuExecutable:
 
     def run_on(self, arguments: Sequence[Memory], results: Sequence[Memory]) -> None:
         """Does the same with memory for the results."""
+
+        def enqueue(queue: Queue[Any, Any]) -> None:
+            self._enqueue(queue, arguments, results)
+
         with self._lock:
             self._guest = None
-            self._enqueue(self._driver, arguments, results)
+            if self._repeats:
+                self._place()
+                self._driver.repeat(self._recordings, [*arguments, *results], enqueue)
+            else:
+                enqueue(self._driver)
 
     def execute_in(self, stream: int, pointers: Sequence[int]) -> None:
         """Runs on another library's stream, and returns before the work is done: on the addresses of
         arguments, then of results, in the device's memory. Nothing is checked."""
-        slots = (*self.inputs, *self.outputs)
         with self._lock:
             self._place()
             # The runs of one stream follow one another, also in their use of temporaries.
             after_ours, self._guest = stream != self._guest, stream
-            with self._driver.guest(stream, after_ours) as queue:
-                memories = [queue.memory(at, slot.nbytes) for at, slot in zip(pointers, slots, strict=True)]
-                self._enqueue(queue, memories[: len(self.inputs)], memories[len(self.inputs) :])
+            with self._driver.guest(stream, after_ours) as guest:
 
-    def _enqueue(self, queue: Repeating[Any, Any], arguments: Sequence[Memory], results: Sequence[Memory]) -> None:
+                def enqueue(queue: Queue[Any, Any]) -> None:
+                    pairs = zip(pointers, (*self.inputs, *self.outputs), strict=True)
+                    memories = [guest.memory(at, slot.nbytes) for at, slot in pairs]
+                    self._enqueue(queue, memories[: len(self.inputs)], memories[len(self.inputs) :])
+
+                if self._repeats:
+                    guest.repeat(self._recordings, tuple(pointers), enqueue)
+                else:
+                    enqueue(guest)
+
+    def _enqueue(self, queue: Queue[Any, Any], arguments: Sequence[Memory], results: Sequence[Memory]) -> None:
         """Enqueues all steps of a run."""
-        memories = self._memories(arguments, results)
-
-        def enqueue(target: Queue[Any, Any]) -> None:
-            for step in _Run(self, memories, target).steps(self._plan.steps):
-                name = collectives.NAMES[type(step.kind)]
-                raise ExecutionError(f"{self.name}: {name} exchanges values with other devices, but one runs alone")
-
-        if self._repeats:
-            queue.repeat(self._recordings, [*arguments, *results], enqueue)
-        else:
-            enqueue(queue)
+        for step in _Run(self, self._memories(arguments, results), queue).steps(self._plan.steps):
+            name = collectives.NAMES[type(step.kind)]
+            raise ExecutionError(f"{self.name}: {name} exchanges values with other devices, but one runs alone")
 
     def _begun(self, arguments: Sequence[Memory], results: Sequence[Memory]) -> _Run:
         """Returns a run that has not been enqueued yet. The caller holds the lock."""

@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn
+from torch._C._dynamo.guards import _empty_strided_cpu
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._subclasses import FakeTensorMode
 
@@ -69,7 +70,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
         found = StandIn(client.driver)
         monkeypatch.setattr(cuda, "place_of", lambda _: DEVICE)
         monkeypatch.setattr(cuda, "stream_of", found.stream_of)
-        monkeypatch.setattr(cuda, "empty", lambda *operands: torch.empty_strided(*operands[:2], dtype=operands[2]))
+        monkeypatch.setattr(cuda, "empty", lambda results, _: [_empty_strided_cpu(*result) for result in results])
         monkeypatch.setattr(cuda, "moved", lambda tensor, _: tensor)
         yield found
         torch._dynamo.reset()

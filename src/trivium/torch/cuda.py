@@ -4,10 +4,12 @@ directly on the memory of the tensors, on PyTorch's current stream. The function
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._C._dynamo.guards import _empty_strided_cuda
 
 from trivium.backends.gpu.client import GpuLoadedExecutable
 from trivium.executable import Executable
@@ -33,9 +35,15 @@ def stream_of(device: torch.device) -> int:
     return torch.cuda.current_stream(device).cuda_stream
 
 
-def empty(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+Result = tuple[Sequence[int], Sequence[int], torch.dtype]
+"""The shape, strides and type of a result."""
+
+
+def empty(results: Iterable[Result], device: torch.device) -> list[torch.Tensor]:
     """Returns memory of PyTorch's own allocator."""
-    return torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    if torch.cuda.current_device() == device.index:
+        return [_empty_strided_cuda(*result) for result in results]
+    return [torch.empty_strided(shape, strides, dtype=dtype, device=device) for shape, strides, dtype in results]
 
 
 def moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -97,10 +105,11 @@ class CudaVariant(Variant):
             return [moved(tensor, self.device) for tensor in made]
         assert isinstance(self.loaded, GpuLoadedExecutable), "programs of CUDA tensors are compiled for their device"
         alignment = self.loaded.device.client.driver.target.vector_bytes
-        placed = [self._placed(tensor, alignment) for tensor in given]
         stream = stream_of(self.device)
-        made = [empty(*result, self.device) for result in self.results]
-        self.loaded.execute_in(stream, [tensor.data_ptr() for tensor in (*placed, *made)])
+        # Copies that are made for the program live until it is enqueued.
+        placed = [self._placed(tensor, alignment) for tensor in given]
+        made = empty(self.results, self.device)
+        self.loaded.execute_in(stream, [tensor.data_ptr() for tensor in itertools.chain(placed, made)])
         return made
 
     def _placed(self, tensor: torch.Tensor, alignment: int) -> torch.Tensor:
