@@ -12,8 +12,17 @@ import numpy as np
 from trivium.compiler.kernel import Buffer, Register
 from trivium.compiler.lowering import scans
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, fresh, indices_of, variable
-from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.lowering.index import (
+    Index,
+    Indices,
+    RunTimeIndex,
+    Variable,
+    constant,
+    fresh,
+    indices_of,
+    variable,
+)
+from trivium.compiler.lowering.launches import Launches, Temporary
 from trivium.compiler.lowering.reduction import (
     combine_into,
     combiner_name,
@@ -27,7 +36,7 @@ from trivium.compiler.lowering.rules import kernel, special_kernel
 from trivium.compiler.lowering.scalars import Scalar, is_pair
 from trivium.ir import ops
 from trivium.ir.ops.windows import Window, windows_of
-from trivium.ir.types import is_float
+from trivium.ir.types import I64, TensorType, is_float
 
 
 @kernel(ops.SelectAndScatter)
@@ -36,6 +45,9 @@ def select_and_scatter(launches: Launches, op: ops.SelectAndScatter) -> None:
     element, except windows that differ in a dimension in which nothing slides."""
     shape = op.operand.type.shape
     windows = windows_of(op.window_dimensions or (1,) * len(shape), op.window_strides, op.padding)
+    if launches.target.shared_memory_bytes and _can_gather(op, windows):
+        _select_then_gather(launches, op, windows)
+        return
     everywhere = fresh(shape)
     with launches.kernel("_init") as ctx, ctx.nest(everywhere):
         element = widened(ctx, ctx.element(op.init_value), op.result.type.element_type)
@@ -64,7 +76,25 @@ def _window(
     ctx: LoweringContext, op: ops.SelectAndScatter, windows: Sequence[Window], at: Indices, target: Buffer
 ) -> None:
     """Selects an element in one window, and scatters to it."""
-    kind, shape = op.operand.type.element_type, op.operand.type.shape
+    shape = op.operand.type.shape
+    found, places = _selected(ctx, op, windows, at)
+    selected = list(at)
+    for dimension, register in zip(_sliding(windows), places, strict=True):
+        selected[dimension] = variable(RunTimeIndex(register, shape[dimension] - 1))
+
+    def update() -> list[Scalar]:
+        combine_into(ctx, op.scatter, [(target, tuple(selected))], [ctx.element(op.source, at)])
+        return []
+
+    guarded(ctx, found, update, [])
+
+
+def _selected(
+    ctx: LoweringContext, op: ops.SelectAndScatter, windows: Sequence[Window], at: Indices
+) -> tuple[Register | None, list[Register]]:
+    """Returns whether a window selects an element (None: always), and its place along the dimensions in which windows
+    slide."""
+    kind = op.operand.type.element_type
     nowhere = [ctx.b.index(0) for _ in _sliding(windows)]
     inits = [ctx.b.constant(False, "i1"), *flat([ctx.literal(0, kind)]), *nowhere]
     variables = [v for v in fresh([window.size for window in windows]) if v.extent != 1]
@@ -77,17 +107,9 @@ def _window(
         found = frame.results
     else:
         found = _better(ctx, op, windows, at, offsets, inits)
-    selected = list(at)
-    for dimension, register in zip(_sliding(windows), found[2 + is_pair(kind) :], strict=True):
-        selected[dimension] = variable(RunTimeIndex(register, shape[dimension] - 1))
-
-    def update() -> list[Scalar]:
-        combine_into(ctx, op.scatter, [(target, tuple(selected))], [ctx.element(op.source, at)])
-        return []
-
     # A window that is entirely padding selects nothing.
     empty = any(window.low >= window.size or window.high >= window.size for window in windows)
-    guarded(ctx, found[0] if empty else None, update, [])
+    return found[0] if empty else None, found[2 + is_pair(kind) :]
 
 
 def _better(
@@ -115,6 +137,66 @@ def _better(
         return [b.constant(True, "i1"), *values, *where]
 
     return flat(guarded(ctx, inside, challenge, list(carried)))
+
+
+def _can_gather(op: ops.SelectAndScatter, windows: Sequence[Window]) -> bool:
+    """Whether it is known which windows have an element, and how their sources are added up."""
+    kinds = op.operand.type.element_type, op.result.type.element_type
+    return 0 not in op.source.type.shape and not any(map(is_pair, kinds)) and all(one.low >= 0 for one in windows)
+
+
+def _select_then_gather(launches: Launches, op: ops.SelectAndScatter, windows: Sequence[Window]) -> None:
+    """Stores the place that each window selects, then looks for each element at the windows that have it, in their
+    order. No element has to wait for another one."""
+    shape, sliding = op.operand.type.shape, _sliding(windows)
+    counts = op.source.type.shape
+    places, variables = Temporary(TensorType(counts, I64), op), fresh(counts)
+    with launches.kernel("_places") as ctx, ctx.nest(variables):
+        at, b = indices_of(variables), ctx.b
+        found, selected = _selected(ctx, op, windows, at)
+        place = b.index(0)
+        for dimension, register in zip(sliding, selected, strict=True):
+            place = b.apply("add", b.apply("multiply", place, b.index(shape[dimension])), register)
+        ctx.store(places, at, place if found is None else b.select(found, place, b.index(-1)))
+    everywhere, last = fresh(shape), {d: -(-windows[d].size // windows[d].stride) - 1 for d in sliding}
+    turns = fresh([last[d] + 1 for d in sliding])
+    turn_at = dict(zip(sliding, indices_of(turns), strict=True))
+    repeated = [turn for turn in turns if turn.extent != 1]
+    kind = op.scatter.arguments[0].type.element_type
+    with launches.kernel() as ctx, ctx.nest(everywhere):
+        at, b = indices_of(everywhere), ctx.b
+        own: Index = constant(0)
+        for dimension in sliding:
+            own = own * shape[dimension] + at[dimension]
+        window = list(at)
+        total = widened(ctx, ctx.element(op.init_value), kind)
+
+        def added(total: Scalar) -> list[Scalar]:
+            """Adds the source of a window that may have selected this element."""
+            inside: Register | None = None
+            for d in sliding:
+                window[d] = (at[d] + windows[d].low) // windows[d].stride - last[d] + turn_at[d]
+                low, high = window[d].range
+                tests = [ctx.b.compare("GE", ctx.position(window[d]), 0)] if low < 0 else []
+                tests += [ctx.b.compare("LE", ctx.position(window[d]), counts[d] - 1)] if high >= counts[d] else []
+                for test in tests:
+                    inside = test if inside is None else ctx.b.apply("and", inside, test)
+
+            def sum_up() -> list[Scalar]:
+                mine = ctx.b.compare("EQ", ctx.load(places, tuple(window)), ctx.position(own))
+                source = widened(ctx, ctx.element(op.source, tuple(window)), kind)
+                return guarded(ctx, mine, lambda: ctx.region(op.scatter, [total, source]), [total])
+
+            return guarded(ctx, inside, sum_up, [total])
+
+        if repeated:
+            frame = b.sequential(*[turn.extent for turn in repeated], inits=[total])
+            with ctx.inside(frame, repeated):
+                frame.yield_(*flat(added(frame.carried[0])))
+            (total,) = frame.results
+        else:
+            (total,) = added(total)
+        ctx.store(op.result, at, widened(ctx, total, op.result.type.element_type))
 
 
 # Running folds

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch._C._dynamo.guards import _empty_strided_cuda
+from torch._C._dynamo.guards import _empty_strided_cuda  # pyright: ignore[reportAttributeAccessIssue]
 
 from trivium.backends.gpu.client import GpuLoadedExecutable
 from trivium.executable import Executable

@@ -108,3 +108,40 @@ def test_what_is_not_atomic_is_lost(simulated_device: Cuda, monkeypatch: pytest.
     given = arguments(module)
     monkeypatch.setattr(thread_emitter.GpuEmitter, "_update_atomically", thread_emitter.Emitter._update)
     assert (client.compile(module).execute(*given)[0] != evaluate(module, *given)[0]).any()
+
+
+@pytest.mark.parametrize(
+    ("window", "strides", "padding", "counts"),
+    [
+        ((3, 2), (2, 1), ((1, 1), (0, 1)), (5, 7)),  # windows overlap
+        ((2, 2), (3, 2), ((0, 0), (0, 0)), (3, 3)),  # some elements are in none
+        ((2, 1), (2, 1), ((2, 1), (0, 0)), (6, 7)),  # some windows have no element
+    ],
+)
+def test_windows_that_select_an_element(
+    client: GpuClient,
+    window: tuple[int, int],
+    strides: tuple[int, int],
+    padding: tuple[tuple[int, int], tuple[int, int]],
+    counts: tuple[int, int],
+) -> None:
+    x, g = "tensor<9x7xf32>", f"tensor<{counts[0]}x{counts[1]}xf32>"
+    module = trivium.parse(f"""func.func @main(%x: {x}, %g: {g}, %first: tensor<f32>) -> {x} {{
+      %0 = "stablehlo.select_and_scatter"(%x, %g, %first) <{{
+        window_dimensions = array<i64: {window[0]}, {window[1]}>,
+        window_strides = array<i64: {strides[0]}, {strides[1]}>,
+        padding = dense<{list(map(list, padding))}> : tensor<2x2xi64>}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %1 = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %1 : tensor<i1>
+      }}, {{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %1 = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+      }}) : ({x}, {g}, tensor<f32>) -> {x}
+      return %0 : {x}
+    }}""")
+    generator = np.random.default_rng(0)
+    given = [generator.integers(-2, 3, (9, 7)), generator.standard_normal(counts), np.array(0.5)]
+    given = [array.astype(np.float32) for array in given]
+    np.testing.assert_array_equal(client.compile(module).execute(*given)[0], evaluate(module, *given)[0])
