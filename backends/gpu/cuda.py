@@ -153,6 +153,23 @@ class CudaGraph:
         device.owns(self, "cuGraphExecDestroy", handle)
 
 
+class Current:
+    """Makes a context current in this thread for a while."""
+
+    __slots__ = ("_context", "_cuda")
+
+    def __init__(self, cuda: Library, context: int) -> None:
+        self._cuda, self._context = cuda, context
+
+    def __enter__(self) -> None:
+        with during("entering the device's context"):
+            self._cuda.cuCtxPushCurrent_v2(self._context)
+
+    def __exit__(self, *_: object) -> None:
+        with during("leaving the device's context"):
+            self._cuda.value("cuCtxPopCurrent_v2", ctypes.c_void_p)
+
+
 class Cuda:
     """An NVIDIA device, or one of another vendor whose library has the same functions."""
 
@@ -235,16 +252,9 @@ class Cuda:
         peak = f", {2 * clock * bus / 8e6:.0f} GB/s" if clock and bus else ""
         return f"{model}, {self.architecture}, {units} units, {memory / 2**30:.1f} GB{peak}"
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
+    def current(self) -> Current:
         """Makes the device's context current in this thread: other libraries have their own contexts."""
-        with during("entering the device's context"):
-            self._cuda.cuCtxPushCurrent_v2(self._context)
-        try:
-            yield
-        finally:
-            with during("leaving the device's context"):
-                self._cuda.value("cuCtxPopCurrent_v2", ctypes.c_void_p)
+        return Current(self._cuda, self._context)
 
     def owns(self, thing: object, function: str, handle: int, *operands: int) -> None:
         """Calls a function of the driver when nothing refers to `thing` any more, or when the device is closed."""

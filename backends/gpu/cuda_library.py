@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from trivium.ir.errors import Error, ExecutionError
@@ -197,12 +198,23 @@ def devices(found: Library) -> int:
     return count
 
 
-@contextmanager
-def during(what: str) -> Iterator[None]:
-    """Adds to the driver's errors what was being done: the innermost `what`."""
-    try:
-        yield
-    except CudaError as error:
-        if error.what:
-            raise
-        raise CudaError(error.reason, error.code, what, error.api) from error
+class During:
+    """Adds to the driver's errors what was being done: the innermost one. A class, because a call enters many, and a
+    generator takes several times as long."""
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, CudaError) and not error.what:
+            raise CudaError(error.reason, error.code, self._what, error.api) from error
+
+
+during = During

@@ -42,9 +42,9 @@ ELEMENTS, FEWER = 16, 8
 MANY = 1 << 21
 
 SCANNED = 4
-"""The same for running folds."""
+"""The same for running folds, if there are fewer."""
 
-WARPS = 1
+WARPS = 8
 """The rows of a block, if each is one warp's."""
 
 SPLIT = 1 << 14
@@ -72,7 +72,7 @@ WHOLE = 16
 KEPT = 32
 """The most elements of a row that a thread keeps in registers, from one loop over the row to the next."""
 
-AT_ONCE = 16
+AT_ONCE = 32
 """The number of elements that a thread begins to load before it waits for the first one, in loops over longer rows, of
 whatever type: in at least `ROUNDS` loads."""
 
@@ -99,7 +99,7 @@ def team(
     along, across = _in_order(loop, inner, analysis)
     beside, share, columns = 1, longest, False
     if any(one.kind == "sequential" for one in inner):
-        threads = _threads(rows, longest, target, SCANNED)
+        threads = _threads(rows, longest, target, ELEMENTS if rows * longest >= MANY else SCANNED)
     elif along > across and not scratch and _are_columns(rows, longest, inner):
         beside, threads, columns = BESIDE, target.block // BESIDE, True
         share = _share(-(-rows // BESIDE), longest, inner, BLOCKS, COLUMN)

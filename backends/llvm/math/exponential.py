@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import Code
+from trivium.backends.llvm.code import F32, Code
 from trivium.backends.llvm.math.rare import if_within
 from trivium.backends.llvm.whole_vectors import scaled
 
@@ -38,6 +38,8 @@ class Exponential:
 
     def __call__(self, code: Code, x: ll.Value) -> ll.Value:
         """exp(x). Where no instruction scales by powers of two, it is worth a branch that most results are normal."""
+        if code.target.extrema and code.target.lanes_apart and self.scalar == F32:
+            return self._clamped(code, x)
         if code.target.ldexp or not _is_whole(code, x):
             return self._everywhere(code, x)
         limit = int((self.bias - 1) * math.log(2))
@@ -48,6 +50,14 @@ class Exponential:
         rounded, _, r = self.parts(code, x)
         n = code.shl(code.bits(rounded, self.integer), self.digits)
         return code.bits(code.iadd(code.bits(self.reduced(code, r), self.integer), n), self.scalar)
+
+    def _clamped(self, code: Code, x: ll.Value) -> ll.Value:
+        """exp(x) where an instruction finds the larger or smaller number, or NaN. Just below `underflow`, scaling
+        rounds the result to 0."""
+        least, most = (code.like(x, limit) for limit in (self.underflow - 2.0**-5, self.overflow))
+        x = code.intrinsic("llvm.minimum", code.intrinsic("llvm.maximum", x, least), most)
+        rounded, _, r = self.parts(code, x)
+        return self.scale(code, self.reduced(code, r), self.integer_of(code, rounded))
 
     def _everywhere(self, code: Code, x: ll.Value) -> ll.Value:
         # Further out, the result is 0 or infinity anyway; comparisons keep NaN. Results of 0 are not reached by

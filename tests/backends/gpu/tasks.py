@@ -31,7 +31,7 @@ from tests.random_programs.programs import (
 from tests.random_programs.tracked import Unstable, difference
 from tests.random_programs.tracking import Tracker
 from trivium.backends import client
-from trivium.backends.gpu import amdgcn, lld, tiles
+from trivium.backends.gpu import amdgcn, lld, rows, tiles, vectors
 from trivium.backends.gpu.assembly import assembler, emit_program
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.nvptx import Nvptx, target
@@ -58,6 +58,8 @@ _OPEN = ExitStack()
 def device() -> GpuClient:
     """Returns the client of the device under test. Nothing is cached: each program is compiled once."""
     os.environ["TRIVIUM_CACHE"] = "0"
+    # The programs are small.
+    vectors.FEWEST, rows.SHORTEST = 1, 8
     name = DEVICE
     if DEVICE in SIMULATED:
         fake().fake_capability(*SIMULATED[DEVICE])

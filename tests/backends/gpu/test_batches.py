@@ -133,5 +133,5 @@ def test_rows_share_large_blocks() -> None:
     short, long = folded(4, 100, 0, 1 << 20), folded(4, 1000, 1 << 21, 1 << 22)
     assert sizes(short, long) == [(2, Choices(TARGET).grid(long.kernel).threads)]
     assert sizes(short, negated(value("a", 1 << 23, 70), value("b", 1 << 24, 70))) == [(2, LARGE)]
-    many = folded(1 << 14, 100, 1 << 25, 1 << 30)
+    many = folded(1 << 14, 1000, 1 << 25, 1 << 30)
     assert sizes(many, long) == []

@@ -49,7 +49,6 @@ def test_rows(client: GpuClient, dtype: str, extent: int) -> None:
 @pytest.mark.parametrize("extent", [64, 128, 100])
 def test_several_rows_of_a_block(client: GpuClient, extent: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "FEW", 1)
-    monkeypatch.setattr(rows, "WARPS", 4)
     a = np.random.default_rng(0).integers(-9, 9, (5, extent)).astype(np.float32)
     bias = np.arange(extent, dtype=np.float32)
     mean = a.sum(axis=1, keepdims=True) / np.float32(extent)
@@ -57,10 +56,10 @@ def test_several_rows_of_a_block(client: GpuClient, extent: int, monkeypatch: py
 
 
 def test_a_row_is_loaded_once() -> None:
-    """Both loops over a row need it; the second one has it in registers, if these are enough. Otherwise, a loop of four
-    loads, and one of those that remain, load it again."""
+    """Both loops over a row need it; the second one has it in registers, if these are enough. Otherwise, a loop of
+    eight loads, and one of those that remain, load it again."""
     facts = nvptx.target("sm_90a")
-    for extent, rounds, times in ((1024, 4, 1), (1 << 17, 5, 2)):
+    for extent, rounds, times in ((1024, 4, 1), (1 << 17, 9, 2)):
         text = emit_program(program_of(centred("f32", extent, 3000)), Nvptx(), facts).text
         loads = [line for line in text.splitlines() if "load <4 x float>" in line]
         assert all(line.endswith("align 16") for line in loads)

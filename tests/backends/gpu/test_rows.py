@@ -34,7 +34,7 @@ def launched(kernel: Kernel) -> tuple[bool, int, int]:
     [
         (100, 20, 1, (False, 1, 128)),  # short rows
         (100, 100, 1, (True, 100, 32)),
-        (4002, 100, 1, (True, 4002, 32)),
+        (4002, 100, 1, (True, 501, 256)),  # each warp has a row
         (4000, 20_000, 1, (True, 4000, 512)),
         (100, 5000, 1, (True, 100, 512)),
         (4000, 5000, 1, (True, 4000, 256)),

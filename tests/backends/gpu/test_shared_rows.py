@@ -17,7 +17,7 @@ from tests.backends.gpu.simulator import LeaveOut, needs_simulator
 from tests.compiler.lowering.test_orders import Less, hard, plain, sorted_by, total, two_keys
 from tests.compiler.lowering.test_scans import integers, running
 from tests.compiler.lowering.test_sorting import TOTAL, sorted_pairs
-from trivium.backends.gpu import assembly, nvptx
+from trivium.backends.gpu import assembly, nvptx, rows
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
 from trivium.backends.gpu.nvptx import Nvptx
@@ -76,6 +76,7 @@ def test_every_barrier_is_needed(
 ) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     client = GpuClient(simulated_device, 0)
+    monkeypatch.setattr(rows, "AT_ONCE", 16)
     simulated_device.target = replace(simulated_device.target, scans="running" in name)
     lengths = {"sum": 1500, "sums of tiles": 4000, "running sum": 3000, "long running sum": 16_000, "sort": 1100}
     argument = (values if name.startswith("sort") else integers)(lengths.get(name, 2500))
