@@ -2,10 +2,11 @@
 
 python -m benchmarks.gpu_models [--seconds 5] [--tf32] [name ...]
 
-Their results (for a training step, the gradients) are compared before anything is measured. A training step is a
-forward and a backward pass, without an optimizer. Both compute with f32, or both may round factors to tf32. If a model
-fails, hangs or is wrong, its line reports that, and the others are measured nevertheless: each model has a process of
-its own."""
+Before anything is measured, results (for a training step, the gradients) are compared with those of PyTorch in f64.
+Ours may differ by 1 % (with tf32, 5 %) of the largest element, or twice as much as TorchInductor's. A training step
+is a forward and a backward pass, without an optimizer. Both compute with f32, or both may round factors to tf32. If a
+model fails, hangs or is wrong, its line reports that, and the others are measured nevertheless: each model has a
+process of its own."""
 
 from __future__ import annotations
 
@@ -49,14 +50,18 @@ MODELS: dict[str, tuple[Example, bool]] = {
 
 
 class Contender:
-    """A model that a backend has compiled, on a device."""
+    """A model that a backend has compiled, on a device; without a backend, it runs in PyTorch, with f64."""
 
     def __init__(self, backend: str, example: Example, trains: bool, device: str) -> None:
         torch.manual_seed(0)
         model, inputs = example()
         self.model, self.trains = model.to(device).train(trains), trains
         self.inputs = [x.to(device) for x in inputs]
-        self.compiled = torch.compile(self.model, backend=backend)
+        if backend:
+            self.compiled = torch.compile(self.model, backend=backend)
+            return
+        self.compiled = self.model.double()
+        self.inputs = [x.double() if x.is_floating_point() else x for x in self.inputs]
 
     def run(self) -> list[torch.Tensor]:
         """Returns what one run computes."""
@@ -64,7 +69,8 @@ class Contender:
             with torch.no_grad():
                 return [self.compiled(*self.inputs)]
         self.model.zero_grad()
-        self.compiled(*self.inputs).float().square().mean().backward()
+        found = self.compiled(*self.inputs)
+        (found if found.dtype == torch.float64 else found.float()).square().mean().backward()
         return [p.grad for p in self.model.parameters() if p.grad is not None]
 
     def call(self, wait: Callable[[], object]) -> Call:
@@ -79,7 +85,7 @@ def difference(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) 
     """Returns the largest difference, of the largest element of all."""
     scale = max(float(x.abs().max()) for x in expected)
     pairs = zip(found, expected, strict=True)
-    return max(float((x.float() - y.float()).abs().max()) for x, y in pairs) / max(scale, 1e-30)
+    return max(float((x.double() - y.double()).abs().max()) for x, y in pairs) / max(scale, 1e-30)
 
 
 def rounds_to_tf32() -> bool:
@@ -101,10 +107,12 @@ def measured(
     torch._dynamo.reset()
     contenders = {backend: Contender(backend, example, trains, device) for backend in backends}
     results = {backend: contender.run() for backend, contender in contenders.items()}
+    exact = Contender("", example, trains, device).run()
     wait()
-    for backend, found in results.items():
-        tolerance = TOLERANCE_OF_TF32 if rounds_to_tf32() else TOLERANCE
-        if not (error := difference(found, results[backends[0]])) <= tolerance:
+    errors = {backend: difference(found, exact) for backend, found in results.items()}
+    tolerance = TOLERANCE_OF_TF32 if rounds_to_tf32() else TOLERANCE
+    for backend, error in errors.items():
+        if not error <= max(tolerance, 2 * errors[backends[-1]]):
             raise click.ClickException(f"{name}: {backend} differs by {error:.2g} of the largest element")
     turns = [
         {backend: timed(contender.call(wait), seconds / ROUNDS) for backend, contender in contenders.items()}
