@@ -13,7 +13,6 @@ import llvmlite.ir as ll
 from trivium.backends.gpu.contracted import Depth, Indices
 from trivium.backends.gpu.tensor import TensorOperand
 from trivium.backends.gpu.tensor_maps import WIDE_LINE, Dimension, View
-from trivium.backends.gpu.tiles import STAGES
 from trivium.backends.gpu.warpgroup import WarpgroupContraction
 from trivium.backends.llvm.code import I32
 from trivium.compiler.kernel.contraction import Access
@@ -27,11 +26,13 @@ class BulkContraction(WarpgroupContraction):
     """Emits one block's tile, for one thread. `views`: the operands that are copied in boxes, by the roles of their
     loops, each with the description that the launch gives of it."""
 
-    extra = STAGES * COUNT
-
     def __init__(self, *operands: Any, views: Mapping[str, tuple[View, ll.Value]], **facts: Any) -> None:
         super().__init__(*operands, **facts)
         self._views = views
+
+    @property
+    def extra(self) -> int:
+        return self.stages * COUNT
 
     def operand(
         self,
@@ -47,9 +48,13 @@ class BulkContraction(WarpgroupContraction):
         view, _ = self._views[role]
         return replace(super().operand(access, prologue, role, first, base, view.across), whole=True)
 
+    def own_role(self, role: str) -> str:
+        """Returns the role of an operand's loops in the program."""
+        return role
+
     def multiplied(self, lhs: TensorOperand, rhs: TensorOperand, batch: Indices, depth: Depth) -> list[ll.Value]:
         with self.builder.if_then(self._is_first()):
-            for stage in range(STAGES):
+            for stage in range(self.stages):
                 self.dialect.start_count(self.code, self.full(I32(stage)))
             self.dialect.publish(self.code)
         self.dialect.barrier(self.code)
@@ -60,12 +65,11 @@ class BulkContraction(WarpgroupContraction):
 
     def full(self, stage: ll.Value) -> ll.Value:
         """Returns where the bytes are counted that have arrived in a stage: behind the pieces."""
-        begin = self.stages * self.sides * self.piece
-        return self._shared(self.plus(self.builder.mul(stage, I32(COUNT)), begin))
+        return self._shared(self.plus(self.builder.mul(stage, I32(COUNT)), self.stages * self.stage))
 
     def phase(self, done: ll.Value) -> ll.Value:
         """Returns the last bit of the number of a stage's use: `done` iterations of the depth are before it."""
-        return self.code.both(self.builder.udiv(done, I32(self.depth * STAGES)), 1)
+        return self.code.both(self.builder.udiv(done, I32(self.depth * self.stages)), 1)
 
     def _parted(self, operands: Sequence[TensorOperand]) -> tuple[list[TensorOperand], list[TensorOperand]]:
         """Returns the operands that are copied in boxes, and the others."""
@@ -83,7 +87,7 @@ class BulkContraction(WarpgroupContraction):
 
     def copy_pieces(self, operands: Sequence[TensorOperand], piece: ll.Value, stage: ll.Value, batch: Indices) -> None:
         """Lets the device copy the pieces of operands to a stage, and count their bytes."""
-        self.dialect.expect(self.code, self.full(stage), len(operands) * self.piece)
+        self.dialect.expect(self.code, self.full(stage), sum(map(self.piece, operands)))
         for operand in operands:
             self._copy_boxes(operand, piece, stage, batch)
 
@@ -91,10 +95,10 @@ class BulkContraction(WarpgroupContraction):
         """Begins to copy a piece: lines that are longer than those of a box are several boxes, one behind another."""
         view, array = self._views[operand.role]
         nbytes = WIDE_LINE * self.lines(operand)
-        begin = self.plus(self.builder.mul(stage, I32(self.sides * self.piece)), operand.base)
-        for number in range(self.piece // nbytes):
+        begin = self.plus(self.builder.mul(stage, I32(self.stage)), operand.base)
+        for number in range(self.piece(operand) // nbytes):
             own = self.plus(operand.first, number * WIDE_LINE // self.size)
-            starts = {"k": piece, operand.role: own}
+            starts = {"k": piece, self.own_role(operand.role): own}
             place = [starts.get(one.role) or self._index(one, batch) for one in view.dimensions]
             target = self._shared(self.plus(begin, number * nbytes))
             self.dialect.copy_box(self.code, target, array, place, self.full(stage))
@@ -112,8 +116,8 @@ class BulkContraction(WarpgroupContraction):
         if others:
             super().arrive(others, done, stage)
 
-    def settle(self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value) -> None:
-        # What the device itself has copied, matrix instructions see.
-        _, others = self._parted((lhs, rhs))
-        if others or self.instruction.operands == "tf32":
-            super().settle(lhs, rhs, stage)
+    def settle(self, operands: Sequence[TensorOperand], stage: ll.Value) -> None:
+        # What the device itself has copied, and rounded, matrix instructions see.
+        _, others = self._parted(operands)
+        if others:
+            super().settle(others, stage)

@@ -11,19 +11,28 @@ from dataclasses import dataclass
 import llvmlite.ir as ll
 
 from trivium.backends.gpu.dialect import Dialect
+from trivium.backends.gpu.tiles import CHUNK
+from trivium.backends.gpu.vectors import is_alone, is_plain
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.code import F32, I1, I32, I64, Code
 from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.numbers import Int, Number, i64
-from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.kernel import storage_bytes
+from trivium.compiler.kernel.affine import Analysis, accesses
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop
 from trivium.compiler.kernel.index import Atom
-from trivium.compiler.kernel.structure import Block, Register
+from trivium.compiler.kernel.structure import Block, Register, Store
 from trivium.compiler.schedule import Schedule, serial
 
 Indices = dict[Register | Atom, ll.Value]
 """The indices of loops of the contraction, at one of their iterations."""
+
+BAND = 16
+"""The rows of tiles of which blocks compute one column after the other."""
+
+WIDEST = 8
+"""The most neighbours for which an epilogue runs at once."""
 
 MakeEmitter = Callable[[Analysis, Schedule], Emitter]
 
@@ -154,11 +163,27 @@ class Contracted(ABC):
 
     def place(self, block: ll.Value) -> Place:
         """Returns the place of the tile that has the number `block`."""
-        rows, columns = (-(-self.extent(role) // self.tile) for role in "mn")
-        column = self.builder.mul(self.builder.urem(block, I32(columns)), I32(self.tile))
-        rest = self.builder.udiv(block, I32(columns))
-        row = self.builder.mul(self.builder.urem(rest, I32(rows)), I32(self.tile))
-        return Place(row, column, self.indices("batch", self.builder.udiv(rest, I32(rows))))
+        builder = self.builder
+        rows, columns = (-(-self.extent(role) // self.side(role)) for role in "mn")
+        batch, rest = self._divided(block, I32(rows * columns))
+        # Blocks that run at the same time share rows and columns, which stay in the cache.
+        band, rest = self._divided(rest, I32(BAND * columns))
+        first = builder.mul(band, I32(BAND))
+        height = I32(BAND)
+        if rows % BAND:
+            left = builder.sub(I32(rows), first)
+            height = builder.select(builder.icmp_unsigned("<", left, height), left, height)
+        column, row = self._divided(rest, height)
+        row = builder.mul(builder.add(first, row), I32(self.side("m")))
+        return Place(row, builder.mul(column, I32(self.side("n"))), self.indices("batch", batch))
+
+    def _divided(self, number: ll.Value, divisor: ll.Value) -> tuple[ll.Value, ll.Value]:
+        """Returns the quotient and the remainder."""
+        return self.builder.udiv(number, divisor), self.builder.urem(number, divisor)
+
+    def side(self, role: str) -> int:
+        """Returns the rows of a tile ("m"), or its columns ("n")."""
+        return self.tile
 
     def range(self, depth: Depth) -> tuple[Number, Number]:
         """Returns the first iteration of the depth, and the one after the last, as bounds of a loop."""
@@ -268,17 +293,35 @@ class Contracted(ABC):
 
     # Results
 
-    def run(self, block: Block, arguments: Sequence[ll.Value]) -> list[ll.Value]:
-        """Emits a block of the mark."""
+    def run(self, block: Block, arguments: Sequence[ll.Value], lanes: int = 1) -> list[ll.Value]:
+        """Emits a block of the mark, for `lanes` neighbours along its last parameter."""
         analysis = Analysis(block)
         emitter = self._emitter(analysis, serial(block, analysis))
         emitter.values.update(zip(block.parameters, arguments, strict=False))
-        return emitter.block(block)
+        with emitter.in_lanes(block.parameters[-1], lanes, None):
+            return emitter.block(block)
+
+    def lanes(self) -> int:
+        """Returns the number of neighbours in a row for which the epilogue can run at once: what it stores of them is
+        at most 16 bytes."""
+        block = self.mark.epilogue
+        analysis, along = Analysis(block), block.parameters[-1]
+        loop = [one for one in self.mark.loops if one.role != "k"][-1]
+        stores = [i for i in block.instructions if isinstance(i, Store)]
+        if loop.role != "n" or not stores or not is_plain(block) or any(map(is_alone, block.instructions)):
+            return 1
+        lanes = min(WIDEST, CHUNK // min(storage_bytes(i.buffer.dtype) for i in stores))
+        for access in accesses(block):
+            step = analysis.step(analysis.address(access.buffer, access.indices), along)
+            if step != 1 and (step != 0 or isinstance(access, Store)):
+                return 1
+        return lanes if loop.extent % lanes == 0 else 1
 
     def finish(self, total: ll.Value, row: ll.Value, column: ll.Value, batch: Indices) -> None:
-        """Runs the epilogue for one sum, if its row and column exist."""
-        guards = [self.inside("m", row, self.tile), self.inside("n", column, self.tile)]
+        """Runs the epilogue for a sum, or a vector of neighbours in a row, if its row and column exist."""
+        lanes = total.type.count if isinstance(total.type, ll.VectorType) else 1
+        guards = [self.inside("m", row, self.side("m")), self.inside("n", column, self.side("n"))]
         with self.builder.if_then(self.condition([*filter(None, guards)]) or I1(1)):
             loops = {**batch, **self.indices("m", row), **self.indices("n", column)}
             outer = [loops[loop] for loop in self.mark.loops if loop.role != "k"]
-            self.run(self.mark.epilogue, [total, *outer])
+            self.run(self.mark.epilogue, [total, *outer], lanes)

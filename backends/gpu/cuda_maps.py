@@ -12,8 +12,8 @@ from trivium.backends.gpu.plan import TensorMap
 NBYTES, ALIGNMENT = 128, 64
 """The size of a description, and the alignment that the driver asks for."""
 
-TYPES = {"i8": 0, "ui8": 0, "f16": 6, "f32": 7, "bf16": 9}
-"""CUtensorMapDataType: integers of 8 bits are only copied, and have no sign."""
+TYPES = {"i8": 0, "ui8": 0, "f16": 6, "bf16": 9, "tf32": 11}
+"""CUtensorMapDataType: integers of 8 bits are only copied, and have no sign; f32 is rounded to tf32, halves to even."""
 
 _PLAIN, _PERMUTED, _BY_256, _ZEROS = 0, 3, 3, 0
 """No interleaving; lines of 128 bytes are permuted; the cache reads 256 bytes; what is beyond the end is zero."""

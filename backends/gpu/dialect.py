@@ -151,6 +151,10 @@ class Dialect(ABC):
         it."""
         raise NotImplementedError
 
+    def warp_barrier(self, code: Code) -> None:
+        """Waits until all threads of the warp are here, and see what the others have written before."""
+        raise NotImplementedError
+
     def copy_async(self, code: Code, target: ll.Value, source: ll.Value, nbytes: ll.Value) -> None:
         """Begins to copy 16 bytes to shared memory: `nbytes` from global memory, then zeros."""
         raise NotImplementedError
@@ -261,6 +265,14 @@ class Dialect(ABC):
         raise NotImplementedError
 
     # Words for blocks in which some warps only copy
+
+    def take_registers(self, code: Code, count: int) -> None:
+        """Gives each thread of four warps more registers, `count` of them, once others have left theirs."""
+        raise NotImplementedError
+
+    def leave_registers(self, code: Code, count: int) -> None:
+        """Leaves each thread of four warps only `count` registers."""
+        raise NotImplementedError
 
     def partial_barrier(self, code: Code, threads: int) -> None:
         """A barrier of `threads` threads of the block, which are always the same ones."""

@@ -8,11 +8,13 @@ from typing import Any
 
 import llvmlite.ir as ll
 
+from trivium.backends.gpu.aligned import AlignedEmitter
 from trivium.backends.gpu.attention import FusedAttention
 from trivium.backends.gpu.bulk import BulkContraction
 from trivium.backends.gpu.contracted import Split
 from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import WARP, WARPGROUP, Dialect
+from trivium.backends.gpu.persistent import PersistentContraction
 from trivium.backends.gpu.plan import Launched
 from trivium.backends.gpu.producers import ProducerContraction
 from trivium.backends.gpu.row_emitter import RowEmitter
@@ -25,7 +27,8 @@ from trivium.backends.gpu.tensor import TensorContraction
 from trivium.backends.gpu.tensor_attention import TensorAttention
 from trivium.backends.gpu.tensor_maps import View, tensor_maps, views
 from trivium.backends.gpu.thread_emitter import GpuEmitter, number_of, wide
-from trivium.backends.gpu.tiles import instruction, warpgroup_instruction
+from trivium.backends.gpu.tiles import instruction, pipeline, warpgroup_instruction
+from trivium.backends.gpu.turned import TurnedContraction
 from trivium.backends.gpu.warpgroup import WarpgroupContraction
 from trivium.backends.gpu.warpgroup_attention import WarpgroupAttention
 from trivium.backends.llvm.code import I8, I32, I64, Code
@@ -57,7 +60,7 @@ def emit_kernel(
         function = dialect.define(module, name + suffix, len(kernel.params) + 2, threads.threads, len(found))
         code = Code(ll.IRBuilder(function.append_basic_block("entry")), target, fast)
         _fill(code, kernel, schedule, dialect, analysis, size, threads, partial)
-        maps = tensor_maps(kernel, tuple(found.values()), threads.tile)
+        maps = tensor_maps(kernel, tuple(found.values()), threads.sides)
         launches.append(Launched(function.name, threads.blocks, threads.threads, function.granted, maps))
     return tuple(launches)
 
@@ -81,7 +84,7 @@ def emit_bodies(
         _fill(code, kernel, schedule, dialect, analysis, size, found, partial)
         launches.append((body, found.blocks))
     whole = grid(kernel, schedule)
-    maps = tensor_maps(kernel, tuple(arrays.values()), whole.tile)
+    maps = tensor_maps(kernel, tuple(arrays.values()), whole.sides)
     return Bodies(tuple(launches), size.nbytes, whole.counters, maps)
 
 
@@ -108,7 +111,8 @@ def _launches(
     """Returns the launches of a kernel: the ends of their names, their threads, and what they leave one another."""
     if threads.parts == 1:
         return [("", threads, None)]
-    offset, each = size.nbytes, threads.tile**2 if threads.tile else sum(len(loop.inits) for loop in schedule.loops)
+    each = threads.tile * threads.width if threads.tile else sum(len(loop.inits) for loop in schedule.loops)
+    offset = size.nbytes
     size.nbytes += threads.blocks * threads.beside * PARTIAL_BYTES * each
     if threads.tile:
         return [("", threads, Partial(offset, threads.parts, False))]
@@ -201,7 +205,7 @@ def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
     code, dialect, workspace = place.code, place.dialect, place.workspace()
 
     def emitter(analysis: Analysis, schedule: Schedule) -> Emitter:
-        return Emitter(code, analysis, schedule, place.buffers, workspace)
+        return AlignedEmitter(code, analysis, schedule, place.buffers, workspace)
 
     if kernel.attention is not None:
         kinds = {0: FusedAttention, WARP: TensorAttention, WARPGROUP: WarpgroupAttention}
@@ -221,11 +225,18 @@ def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
     found = choose(kernel.contraction, code.target)
     assert found is not None, "the schedule has found an instruction"
     facts: dict[str, Any] = {"instruction": found, "threads": threads}
+    work = pipeline(place.grid.tile, place.grid.width)
+    if by_four:
+        facts |= {"columns": place.grid.width, "stages": work.stages}
     if copied := _views(kernel, schedule):
         maps = code.builder.function.args[len(kernel.params) + 2 :]
         pairs = zip(copied.values(), maps, strict=False)
-        kind = ProducerContraction if place.grid.producers else BulkContraction
         facts["views"] = dict(zip(copied, pairs, strict=True))
+        kind = BulkContraction
+        if place.grid.producers:
+            facts |= {"blocks": place.grid.blocks, "resident": work.resident}
+            kind = PersistentContraction if work.persistent else ProducerContraction
+            kind = kind if all(one.fits for one in copied.values()) else TurnedContraction
     kind(*operands, **facts).emit(block, threads, split)
 
 

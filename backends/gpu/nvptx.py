@@ -84,6 +84,9 @@ class Nvptx(Dialect):
     def barrier(self, code: Code) -> None:
         self.call(code, "llvm.nvvm.barrier.cta.sync.aligned.all", VOID, [I32(0)], "", ("convergent",))
 
+    def warp_barrier(self, code: Code) -> None:
+        self.call(code, "llvm.nvvm.bar.warp.sync", VOID, [I32(-1)], "", ("convergent",))
+
     def shuffled(self, code: Code, word: ll.Value, lanes: int | None) -> ll.Value:
         if lanes is None:
             return self._shuffle(code, word, "idx", 0)
@@ -203,6 +206,12 @@ class Nvptx(Dialect):
         again = "again_${:uid}"
         wait = "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1"
         _assembly(code, f"{{ .reg .pred done; {again}: {wait}; @!done bra {again}; }}", (), [count, phase])
+
+    def take_registers(self, code: Code, count: int) -> None:
+        _assembly(code, f"setmaxnreg.inc.sync.aligned.u32 {count};")
+
+    def leave_registers(self, code: Code, count: int) -> None:
+        _assembly(code, f"setmaxnreg.dec.sync.aligned.u32 {count};")
 
     def partial_barrier(self, code: Code, threads: int) -> None:
         # Barrier 0 is that of all threads.

@@ -37,7 +37,7 @@ class TensorMap:
     """An array of which the device itself copies boxes to shared memory. It begins `offset` bytes into the launch's
     argument of that number. `extents` and `box` begin with the innermost dimension, along which elements are
     neighbours; `strides` are the bytes between neighbours along all others. In shared memory, the lines of a box, of
-    128 bytes, are permuted."""
+    128 bytes, are permuted, and elements of f32 are rounded if `dtype` is tf32."""
 
     argument: int
     offset: int

@@ -34,7 +34,10 @@ class Grid:
     """Whether neighbouring threads have different ones of these."""
 
     tile: int = 0
-    """The rows and columns of a contraction's tile, which is a block's; else 0."""
+    """The rows of a contraction's tile, which is a block's; else 0."""
+
+    width: int = 0
+    """Its columns."""
 
     matrix: int = 0
     """The number of threads that share each of the matrix instructions which compute the tile; 0 without any."""
@@ -50,6 +53,11 @@ class Grid:
 
     atomic: bool = False
     """Whether updates are atomic operations."""
+
+    @property
+    def sides(self) -> dict[str, int]:
+        """The rows and the columns of a tile, by the roles of their loops."""
+        return {"m": self.tile, "n": self.width}
 
     @property
     def counters(self) -> int:
@@ -116,7 +124,10 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
         matrix = found.size if (found := plan.mapping(Unit.MATRIX)) else 0
         maps = sum(mapping.unit is Unit.BULK for mapping in plan.mappings)
         producers = found.size if (found := plan.mapping(Unit.PRODUCER)) else 0
-        return Grid(work, blocks * parts, threads, False, parts, 1, False, tile, matrix, maps, producers)
+        width = tiles.columns(plan)
+        persistent = producers > 0 and tiles.pipeline(tile, width).persistent
+        blocks = min(blocks, tiles.PROCESSORS) if persistent and parts == 1 else blocks * parts
+        return Grid(work, blocks, threads, False, parts, 1, False, tile, width, matrix, maps, producers)
     spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"
     work = updates.count(plan)

@@ -28,8 +28,8 @@ from trivium.compiler.target import MatrixInstruction
 BYTES = 32
 """Bytes of depth that one instruction multiplies."""
 
-PAD = 4
-"""Sums between two lines of results in shared memory."""
+PAD = 8
+"""Sums between two lines of results in shared memory: threads that store pairs of them have no bank conflicts."""
 
 
 Numbers = tuple[ll.Value, ll.Value]
@@ -60,9 +60,6 @@ class TensorContraction(Contracted):
     alignment: int = SHARED_ALIGNMENT
     """That of pieces in shared memory."""
 
-    extra: int = 0
-    """The bytes of shared memory beside the pieces."""
-
     def __init__(
         self,
         *operands: Any,
@@ -77,15 +74,21 @@ class TensorContraction(Contracted):
         self.size = BYTES // instruction.depth
         self.depth, self.chunk = self.line // self.size, CHUNK // self.size
         self.span = self.depth
-        self.piece, self.stages, self.sides = self.tile * self.line, stages, sides
-        nbytes = stages * sides * self.piece + self.extra
+        self.stages = stages
+        self.stage = self.line * sum(map(self.side, "mn"[:sides]))
+        nbytes = stages * self.stage + self.extra
         self.memory = memory or self.dialect.shared(self.code, nbytes, self.alignment)
         self.sum = F32 if instruction.accumulate == "f32" else I32
         warp = self.builder.udiv(self.thread, I32(WARP))
         self.lane = self.builder.urem(self.thread, I32(WARP))
         self.rows, self.columns, self.band = self.part()
-        across = I32(self.tile // self.columns)
+        across = I32(self.side("n") // self.columns)
         self.part_row, self.part_column = self.builder.udiv(warp, across), self.builder.urem(warp, across)
+
+    @property
+    def extra(self) -> int:
+        """The bytes of shared memory beside the pieces."""
+        return 0
 
     def part(self) -> tuple[int, int, int]:
         """Returns the rows and columns of the part of a tile that is one warp's, and the rows of a band of parts, for
@@ -106,7 +109,7 @@ class TensorContraction(Contracted):
     def factors(self, place: Place) -> tuple[TensorOperand, TensorOperand]:
         """Returns both sides of the product."""
         lhs = self.operand(self.mark.lhs, self.mark.lhs_prologue, "m", place.row, 0)
-        return lhs, self.operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column, self.piece)
+        return lhs, self.operand(self.mark.rhs, self.mark.rhs_prologue, "n", place.column, self.side("m") * self.line)
 
     # Operands
 
@@ -155,13 +158,17 @@ class TensorContraction(Contracted):
 
     def lines(self, operand: TensorOperand) -> int:
         """Returns the number of lines of a piece."""
-        return self.depth if operand.across else self.tile
+        return self.depth if operand.across else self.side(operand.role)
+
+    def piece(self, operand: TensorOperand) -> int:
+        """Returns the bytes of a piece."""
+        return self.side(operand.role) * self.line
 
     def share(self, operand: TensorOperand) -> Iterator[tuple[ll.Value, ll.Value]]:
         """Yields the lines, and the numbers in these, of the 16 bytes that are this thread's share of a piece."""
         lines = self.lines(operand)
-        each = self.piece // lines // CHUNK
-        for number in range(self.piece // CHUNK // self.threads):
+        each = self.piece(operand) // lines // CHUNK
+        for number in range(self.piece(operand) // CHUNK // self.threads):
             element = self.plus(self.thread, self.threads * number)
             line, chunk = self.builder.udiv(element, I32(each)), self.builder.urem(element, I32(each))
             if not operand.whole and not operand.across and not self.runs_along_depth(operand.access, operand.role):
@@ -177,7 +184,7 @@ class TensorContraction(Contracted):
         self, operand: TensorOperand, numbers: Numbers, batch: Indices
     ) -> tuple[Indices, list[ll.Value]]:
         own, depth = numbers
-        guards = [self.inside(operand.role, own, self.tile), self.inside("k", depth, self.span)]
+        guards = [self.inside(operand.role, own, self.side(operand.role)), self.inside("k", depth, self.span)]
         return {**batch, **self.indices(operand.role, own), **self.indices("k", depth)}, [*filter(None, guards)]
 
     def _copy_whole(self, operand: TensorOperand, target: ll.Value, numbers: Numbers, batch: Indices) -> None:
@@ -209,11 +216,11 @@ class TensorContraction(Contracted):
 
     def _at(self, operand: TensorOperand, stage: ll.Value, line: ll.Value, chunk: ll.Value) -> ll.Value:
         """Returns where 16 bytes of a line are."""
-        width = self.tile * self.size if operand.across else LINE
+        width = self.side(operand.role) * self.size if operand.across else LINE
         # Two lines of 64 bytes are as long as all banks together.
         turn = self.code.both(line if operand.across else self.code.lshr(line, 1), min(8, width // CHUNK) - 1)
         within = self.plus(self.builder.mul(line, I32(width)), self.code.shl(self.builder.xor(chunk, turn), 4))
-        return self.plus(within, self.plus(self.builder.mul(stage, I32(self.sides * self.piece)), operand.base))
+        return self.plus(within, self.plus(self.builder.mul(stage, I32(self.stage)), operand.base))
 
     def _shared(self, at: ll.Value, kind: ll.Type = I8) -> ll.Value:
         pointer = self.builder.gep(self.memory, [at], source_etype=kind)
@@ -225,17 +232,17 @@ class TensorContraction(Contracted):
     def multiplied(self, lhs: TensorOperand, rhs: TensorOperand, batch: Indices, depth: Depth) -> list[ll.Value]:
         """Returns this thread's sums: four for each of its warp's tiles of 16 rows and 8 columns."""
         code, builder, both = self.code, self.builder, (lhs, rhs)
-        for number in range(STAGES - 1):
+        for number in range(self.stages - 1):
             first = self.plus(depth.begin, number * self.depth)
             self.fetch(both, builder.icmp_unsigned("<", first, depth.end), first, I32(number), batch)
         with counted(code, *self.range(depth), self.depth, [I32(0), *self.zeros()]) as piece:
             stage, *sums = piece.carried
             first = builder.trunc(i64(piece.index), I32)
             self.arrive(both, builder.sub(first, depth.begin), stage)
-            self.settle(lhs, rhs, stage)
+            self.settle(both, stage)
             self.dialect.barrier(code)
             sums = self.begin(lhs, rhs, stage, sums)
-            following = self.plus(first, (STAGES - 1) * self.depth)
+            following = self.plus(first, (self.stages - 1) * self.depth)
             exists = builder.icmp_unsigned("<", following, depth.end)
             self.fetch(both, exists, following, self.preceding(stage), batch)
             sums = self.end(lhs, rhs, stage, sums)
@@ -244,10 +251,10 @@ class TensorContraction(Contracted):
 
     def following(self, stage: ll.Value) -> ll.Value:
         """Returns the stage after another one."""
-        return self.code.select(self.code.icompare("==", stage, STAGES - 1), I32(0), self.code.iadd(stage, 1))
+        return self.code.select(self.code.icompare("==", stage, self.stages - 1), I32(0), self.code.iadd(stage, 1))
 
     def preceding(self, stage: ll.Value) -> ll.Value:
-        return self.code.select(self.code.icompare("==", stage, 0), I32(STAGES - 1), self.code.isub(stage, 1))
+        return self.code.select(self.code.icompare("==", stage, 0), I32(self.stages - 1), self.code.isub(stage, 1))
 
     def fetch(
         self, operands: Sequence[TensorOperand], exists: ll.Value, piece: ll.Value, stage: ll.Value, batch: Indices
@@ -260,9 +267,9 @@ class TensorContraction(Contracted):
 
     def arrive(self, operands: Sequence[TensorOperand], done: ll.Value, stage: ll.Value) -> None:
         """Waits for this thread's share of the oldest pieces, before which `done` iterations of the depth are."""
-        self.dialect.wait(self.code, STAGES - 2)
+        self.dialect.wait(self.code, self.stages - 2)
 
-    def settle(self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value) -> None:
+    def settle(self, operands: Sequence[TensorOperand], stage: ll.Value) -> None:
         """Does what is left to be done with this thread's own share of the pieces, which has arrived."""
 
     def begin(self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value, sums: list[ll.Value]) -> list[ll.Value]:
@@ -319,10 +326,12 @@ class TensorContraction(Contracted):
 
     def results(self, sums: list[ll.Value], place: Place) -> None:
         """Runs the epilogue for one band of rows after the other."""
-        builder, code, pitch = self.builder, self.code, self.tile + PAD
+        builder, code, width = self.builder, self.code, self.side("n")
+        pitch, lanes = width + PAD, self.lanes()
+        kind = ll.VectorType(self.sum, lanes) if lanes > 1 else self.sum
         first_row = builder.mul(self.part_row, I32(self.rows))
         own, within = builder.udiv(first_row, I32(self.band)), builder.urem(first_row, I32(self.band))
-        with counted(code, 0, self.tile // self.band) as part:
+        with counted(code, 0, self.side("m") // self.band) as part:
             number = builder.trunc(i64(part.index), I32)
             # All have read what was there before.
             self.meet()
@@ -330,13 +339,19 @@ class TensorContraction(Contracted):
                 self._store(sums, within, pitch)
             self.meet()
             first = self.plus(place.row, builder.mul(number, I32(self.band)))
-            with counted(code, 0, self.band * self.tile // self.threads) as each:
+            with counted(code, 0, self.band * width // self.threads // lanes) as each:
                 turn = builder.mul(builder.trunc(i64(each.index), I32), I32(self.threads))
-                element = self.plus(turn, self.thread)
-                row, column = builder.udiv(element, I32(self.tile)), builder.urem(element, I32(self.tile))
+                element = builder.mul(self.plus(turn, self.thread), I32(lanes))
+                row, column = builder.udiv(element, I32(width)), builder.urem(element, I32(width))
                 at = self.plus(builder.mul(row, I32(pitch)), column)
-                total = builder.load(self._shared(at, self.sum), typ=self.sum)
+                total = builder.load(self._shared(at, self.sum), typ=kind, align=min(CHUNK, 4 * lanes))
                 self.finish(total, self.plus(first, row), self.plus(place.column, column), place.batch)
+
+    def store_pair(self, sums: Sequence[ll.Value], pointer: ll.Value) -> None:
+        pair = ll.Constant(ll.VectorType(self.sum, 2), ll.Undefined)
+        for place, total in enumerate(sums):
+            pair = self.builder.insert_element(pair, total, I32(place))
+        self.builder.store(pair, pointer, align=8)
 
     def _store(self, sums: list[ll.Value], first: ll.Value, pitch: int) -> None:
         """Stores a warp's sums in shared memory, from the row `first` of a band on."""
@@ -344,9 +359,9 @@ class TensorContraction(Contracted):
         pair = self.code.shl(self.code.both(self.lane, 3), 1)
         column = self.plus(self.builder.mul(self.part_column, I32(self.columns)), pair)
         across = self.columns // 8
-        for number, total in enumerate(sums):
+        for number in range(0, len(sums), 2):
             tile, part = divmod(number, 4)
             down = 16 * (tile // across) + 8 * (part // 2)
             line = self.builder.mul(self.plus(row, down), I32(pitch))
-            at = self.plus(line, self.plus(column, 8 * (tile % across) + part % 2))
-            self.builder.store(total, self._shared(at, self.sum))
+            at = self.plus(line, self.plus(column, 8 * (tile % across)))
+            self.store_pair(sums[number : number + 2], self._shared(at, self.sum))

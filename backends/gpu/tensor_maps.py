@@ -4,7 +4,7 @@ dimension are zero in a box."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trivium.backends.gpu.plan import TensorMap
@@ -45,12 +45,18 @@ class View:
         """The bytes of an element."""
         return storage_bytes(self.access.buffer.dtype)
 
-    def box(self, tile: int) -> tuple[int, ...]:
+    @property
+    def fits(self) -> bool:
+        """Whether matrix instructions can read a piece from shared memory: only matrices of 16 bits can be
+        transposed."""
+        return not self.across or self.size == 2
+
+    def box(self, sides: Mapping[str, int]) -> tuple[int, ...]:
         """Returns the extents of a box: a line of `WIDE_LINE` bytes along the innermost dimension, and as many of them
         as a piece has, of one index of the batch."""
         along = WIDE_LINE // self.size
-        lines = {"batch": 1, "k": along}
-        return (along, *(lines.get(one.role, tile) for one in self.dimensions[1:]))
+        lines = {"batch": 1, "k": along, **sides}
+        return (along, *(lines[one.role] for one in self.dimensions[1:]))
 
 
 def view(mark: Contraction, role: str) -> View | None:
@@ -62,9 +68,7 @@ def view(mark: Contraction, role: str) -> View | None:
     own, depth, batch = (_dimensions(mark, access, kind) for kind in (role, "k", "batch"))
     if len(own) != 1 or len(depth) != 1:
         return None
-    size = storage_bytes(access.buffer.dtype)
-    # Only matrices of 16 bits can be transposed.
-    across = depth[0].step != 1 and size == 2
+    size, across = storage_bytes(access.buffer.dtype), depth[0].step != 1
     inner, lines = (own[0], depth[0]) if across else (depth[0], own[0])
     rest = sorted((lines, *(one for one in batch if one.step)), key=lambda one: one.step)
     pairs = zip(access.subscripts, access.buffer.layout, strict=True)
@@ -113,16 +117,17 @@ def views(mark: Contraction, plan: LoopSchedule) -> dict[str, View]:
     return {role: one for role, one in found.items() if one is not None}
 
 
-def tensor_maps(kernel: Kernel, found: Sequence[View], tile: int) -> tuple[TensorMap, ...]:
+def tensor_maps(kernel: Kernel, found: Sequence[View], sides: Mapping[str, int]) -> tuple[TensorMap, ...]:
     """Returns what a launch tells the device of arrays."""
     return tuple(
         TensorMap(
             argument=kernel.params.index(one.access.buffer),
             offset=one.offset * one.size,
-            dtype=one.access.buffer.dtype,
+            # Only products whose factors may be rounded read boxes of f32.
+            dtype="tf32" if one.access.buffer.dtype == "f32" else one.access.buffer.dtype,
             extents=tuple(dimension.extent for dimension in one.dimensions),
             strides=tuple(dimension.step * one.size for dimension in one.dimensions[1:]),
-            box=one.box(tile),
+            box=one.box(sides),
         )
         for one in found
     )

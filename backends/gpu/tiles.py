@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from trivium.backends.gpu.dialect import STATIC_MEMORY, WARP, WARPGROUP
 from trivium.backends.gpu.target import GpuTarget
@@ -31,6 +31,10 @@ TILES = (64, 128), (32, 32)
 TENSOR_TILES = (128, 96), (64, 8)
 """The same, for matrix instructions."""
 
+WIDE_TILE, WIDE_LEAST, WIDE_WASTE = (128, 256), 96, 1.5
+"""The rows and columns of larger tiles, the number of them from which on they are used, if some warps only copy, and
+the most work for one that is needed. Matrix instructions then read less shared memory."""
+
 LINE, CHUNK, STAGES = 64, 16, 3
 """With matrix instructions: the bytes of depth of a piece in shared memory, the bytes that are copied at once, and the
 number of pieces that are there or on the way."""
@@ -54,6 +58,12 @@ MOST_COLUMNS = 64
 BUSY, LONG, SHORTEST_PART = 128, 2048, 256
 """The number of blocks up to which the depth of tiles is split among several blocks; the least depth for which that is
 worth another launch, and that of each block."""
+
+PROCESSORS = 132
+"""The multiprocessors of an H100 or H200."""
+
+WARPGROUP_ROWS = 64
+"""The rows of a tile that are those of four warps."""
 
 WARP_COLUMNS = 32
 """The columns of a tile that are one warp's."""
@@ -85,6 +95,8 @@ def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None
         if (by := choose(mark, target)) is not None
         for size, least in TENSOR_TILES
     ]
+    wide = _wide_plan(mark, loop, target)
+    plans[:0] = [(wide, WIDE_LEAST)] if wide is not None else []
     plans += [(_plan(mark, loop, size), least) for size, least in TILES if _is_f32(mark)]
     found = next((plan for plan, least in plans if launch(plan)[1] * parts(mark, plan) >= least), None)
     return found if found is not None and _has_numbers(found, mark) else None
@@ -148,9 +160,11 @@ def _is_f32(mark: Contraction) -> bool:
     return mark.accumulate == "f32" and floats
 
 
-def _plan(mark: Contraction, loop: Loop, size: int, threads: int = SIDE * SIDE) -> LoopSchedule:
+def _plan(
+    mark: Contraction, loop: Loop, size: int, threads: int = SIDE * SIDE, width: int | None = None
+) -> LoopSchedule:
     batch, rows, columns = (mark.positions(role) for role in ("batch", "m", "n"))
-    spread = Mapping(Unit.GRID, batch, 1), Mapping(Unit.GRID, rows, size), Mapping(Unit.GRID, columns, size)
+    spread = Mapping(Unit.GRID, batch, 1), Mapping(Unit.GRID, rows, size), Mapping(Unit.GRID, columns, width or size)
     return LoopSchedule(loop.extents, (*spread, Mapping(Unit.BLOCK, (*rows, *columns), threads)))
 
 
@@ -238,24 +252,93 @@ def _attention_plan(mark: Attention, loop: Loop, target: GpuTarget) -> LoopSched
 def _tensor_plan(
     mark: Contraction, loop: Loop, size: int, by: MatrixInstruction, threads: int, target: GpuTarget
 ) -> LoopSchedule:
-    """Returns the plan of tiles for matrix instructions, each of which `threads` threads share. If the device itself
-    copies both operands, and nothing is left to be done with them, a warp of its own starts the copies."""
+    """Returns the plan of square tiles for matrix instructions, each of which `threads` threads share."""
     warps = size // warp_rows(size) * (size // WARP_COLUMNS)
+    return _copied(mark, loop, (size, size), warps, by, threads, target)
+
+
+def _wide_plan(mark: Contraction, loop: Loop, target: GpuTarget) -> LoopSchedule | None:
+    """Returns the plan of larger tiles; None if no warp would only copy, or too much of the tiles would be beyond the
+    ends of the result."""
+    by = warpgroup_instruction(mark, target)
+    rows, columns = WIDE_TILE[::-1] if turned(mark) == "n" else WIDE_TILE
+    shares = (math.prod(mark.extents("m")) / rows, math.prod(mark.extents("n")) / columns)
+    if by is None or math.prod(map(math.ceil, shares)) > WIDE_WASTE * math.prod(shares):
+        return None
+    warps = WIDE_TILE[0] // WARPGROUP_ROWS * (WARPGROUP // WARP)
+    plan = _copied(mark, loop, (rows, columns), warps, by, WARPGROUP, target)
+    return plan if plan.mapping(Unit.PRODUCER) else None
+
+
+def turned(mark: Contraction) -> Role | None:
+    """Returns the role of the factor whose lines in memory run across the depth, if both can be copied in boxes, and
+    only this one does not fit matrix instructions."""
     roles: tuple[Role, ...] = "m", "n"
-    copied: list[Role] = [role for role in roles if threads == WARPGROUP and target.bulk_copies and view(mark, role)]
-    producers = WARP if len(copied) == len(roles) and by.operands != "tf32" else 0
-    plan = _plan(mark, loop, size, warps * WARP + producers)
+    found = [view(mark, role) for role in roles]
+    across: list[Role] = [role for role, one in zip(roles, found, strict=True) if one is not None and not one.fits]
+    return across[0] if len(across) == 1 and None not in found else None
+
+
+def _copied(
+    mark: Contraction,
+    loop: Loop,
+    sides: tuple[int, int],
+    warps: int,
+    by: MatrixInstruction,
+    threads: int,
+    target: GpuTarget,
+) -> LoopSchedule:
+    """Returns the plan of tiles for matrix instructions, with what the device itself copies. If that is both operands,
+    some warps only start the copies."""
+    roles: tuple[Role, ...] = "m", "n"
+    found = [view(mark, role) if threads == WARPGROUP and target.bulk_copies else None for role in roles]
+    copied: list[Role] = [role for role, one in zip(roles, found, strict=True) if one is not None and one.fits]
+    if by.operands == "tf32" and pipeline(*sides).persistent and turned(mark) is not None:
+        copied = list(roles)
+    copying = pipeline(*sides).copying if len(copied) == len(roles) else 0
+    plan = _plan(mark, loop, sides[0], warps * WARP + copying, sides[1])
     inner = plan.mappings[-1].dimensions
     more = [Mapping(Unit.MATRIX, inner, threads)]
     more += [Mapping(Unit.BULK, mark.positions(role), WIDE_LINE) for role in copied]
-    more += [Mapping(Unit.PRODUCER, inner, producers)] if producers else []
+    more += [Mapping(Unit.PRODUCER, inner, copying)] if copying else []
     return replace(plan, mappings=(*plan.mappings, *more))
 
 
 def tile(plan: LoopSchedule) -> int:
-    """Returns the size of a schedule's tiles; 0 if it has none."""
+    """Returns the rows of a schedule's tiles; 0 if it has none."""
     spread = [mapping for mapping in plan.mappings if mapping.unit is Unit.GRID]
-    return spread[-1].size if len(spread) > 1 else 0
+    return spread[1].size if len(spread) > 1 else 0
+
+
+def columns(plan: LoopSchedule) -> int:
+    """Returns the columns of a schedule's tiles; 0 if it has none."""
+    spread = [mapping for mapping in plan.mappings if mapping.unit is Unit.GRID]
+    return spread[2].size if len(spread) > 2 else 0
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """How a block works on its tiles, if four warps share a matrix instruction. `stages`: the pieces that are in shared
+    memory or on the way; `resident`: the blocks for which a multiprocessor has room; `copying`: the threads that only
+    start copies, if there are any; `persistent`: each block computes several tiles."""
+
+    stages: int
+    resident: int
+    copying: int
+    persistent: bool
+
+
+SQUARE = Pipeline(STAGES, resident=2, copying=WARP, persistent=False)
+"""While one block stores its results, the other one multiplies. Each thread has 112 registers, of which the sums of a
+tile of 128 take 64."""
+
+WIDE = Pipeline(4, resident=1, copying=WARPGROUP, persistent=True)
+"""Only groups of four warps exchange registers."""
+
+
+def pipeline(rows: int, columns: int) -> Pipeline:
+    """Returns how blocks work on tiles of some size."""
+    return WIDE if {rows, columns} == set(WIDE_TILE) else SQUARE
 
 
 def launch(plan: LoopSchedule) -> tuple[int, int, int]:

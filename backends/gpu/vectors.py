@@ -41,7 +41,7 @@ def vector(
     dimension = max((d for d, extent in enumerate(extents) if extent != 1), default=None)
     if dimension is None or not target.vectors or not is_plain(loop.body) or (work := _cost(loop.body)) > COSTLY:
         return None
-    if any(map(_is_alone, loop.body.instructions)):
+    if any(map(is_alone, loop.body.instructions)):
         return None
     index, extent = loop.indices[dimension], extents[dimension]
     zeros = [other for other, size in zip(loop.indices, extents, strict=True) if size == 1]
@@ -75,7 +75,8 @@ def is_plain(body: Block) -> bool:
     return all(isinstance(i, Constant | Apply | Position | Load | Store) for i in body.instructions)
 
 
-def _is_alone(i: Instruction) -> bool:
+def is_alone(i: Instruction) -> bool:
+    """Whether an operation takes a loop of its own for each element."""
     return isinstance(i, Apply) and i.op in ALONE
 
 

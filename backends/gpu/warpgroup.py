@@ -5,21 +5,21 @@ access memory through the asynchronous proxy. While they multiply two pieces, th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import llvmlite.ir as ll
 
 from trivium.backends.gpu.contracted import Depth, Indices
 from trivium.backends.gpu.dialect import WARP, WARPGROUP
-from trivium.backends.gpu.tensor import BYTES, TensorContraction, TensorOperand
+from trivium.backends.gpu.tensor import BYTES, PAD, TensorContraction, TensorOperand
 from trivium.backends.gpu.tensor_maps import WIDE_LINE
-from trivium.backends.gpu.tiles import CHUNK
+from trivium.backends.gpu.tiles import CHUNK, WARPGROUP_ROWS
 from trivium.backends.llvm.code import I8, I32, I64
 from trivium.compiler.kernel.index import variable
 
 SQUARE = 8
 """The lines of a square, and the number of 16 bytes in each of them."""
-
-ROWS = 64
-"""The rows of an instruction's tile."""
 
 
 class WarpgroupContraction(TensorContraction):
@@ -27,6 +27,13 @@ class WarpgroupContraction(TensorContraction):
 
     line = WIDE_LINE
     alignment = SQUARE * WIDE_LINE
+
+    def __init__(self, *operands: Any, columns: int | None = None, **facts: Any) -> None:
+        self._columns = columns
+        super().__init__(*operands, **facts)
+
+    def side(self, role: str) -> int:
+        return self._columns or self.tile if role == "n" else self.tile
 
     def multiplied(self, lhs: TensorOperand, rhs: TensorOperand, batch: Indices, depth: Depth) -> list[ll.Value]:
         # While one block waits for its products, another one multiplies. Threads that copy element by element need
@@ -36,7 +43,9 @@ class WarpgroupContraction(TensorContraction):
         return super().multiplied(lhs, rhs, batch, depth)
 
     def part(self) -> tuple[int, int, int]:
-        return ROWS * WARP // WARPGROUP, self.tile, ROWS
+        columns = self.side("n")
+        fits = 4 * self.side("m") * (columns + PAD) <= self.stages * self.stage
+        return WARPGROUP_ROWS * WARP // WARPGROUP, columns, self.side("m") if fits else WARPGROUP_ROWS
 
     # Shared memory
 
@@ -80,11 +89,11 @@ class WarpgroupContraction(TensorContraction):
         if operand.across:
             further = builder.mul(code.lshr(chunk, 3), I32(self.depth * WIDE_LINE))
             within = self.plus(within, further)
-        return self.plus(within, self.plus(builder.mul(stage, I32(self.sides * self.piece)), operand.base))
+        return self.plus(within, self.plus(builder.mul(stage, I32(self.stage)), operand.base))
 
-    def settle(self, lhs: TensorOperand, rhs: TensorOperand, stage: ll.Value) -> None:
+    def settle(self, operands: Sequence[TensorOperand], stage: ll.Value) -> None:
         if self.instruction.operands == "tf32":
-            for operand in (lhs, rhs):
+            for operand in operands:
                 self._round(operand, stage)
         self.dialect.publish(self.code)
 
@@ -116,10 +125,10 @@ class WarpgroupContraction(TensorContraction):
 
     def matrix(self, operand: TensorOperand, stage: ll.Value, group: ll.Value, step: int) -> ll.Value:
         """Returns the description of 32 bytes of the depth, and of the rows from 64 times `group` on."""
-        lines = self.depth if operand.across else ROWS
+        lines = self.depth if operand.across else WARPGROUP_ROWS
         along = step * (BYTES // self.size * WIDE_LINE if operand.across else BYTES)
         first = self.plus(self.builder.mul(group, I32(lines * WIDE_LINE)), along + operand.base)
-        at = self.plus(first, self.builder.mul(stage, I32(self.sides * self.piece)))
+        at = self.plus(first, self.builder.mul(stage, I32(self.stage)))
         # Along the depth, the rest of a line is in the same square.
         lead = lines * WIDE_LINE if operand.across else CHUNK
         return self.dialect.matrix(self.code, self._shared(at), lead, self.alignment)

@@ -77,6 +77,15 @@ const char *source(const Boxed &copy, size_t number) {
   return found;
 }
 
+// To 10 bits of mantissa, halves to even.
+void round(char *element) {
+  uint32_t bits;
+  memcpy(&bits, element, 4);
+  bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
+  bits = is_nan ? 0x7fffe000 : (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
+  memcpy(element, &bits, 4);
+}
+
 template <class Write> void each_element(const Boxed &copy, Write write) {
   const TensorMap &array = *copy.array;
   size_t count = lines(array) * array.box[0];
@@ -99,6 +108,7 @@ bool arrives_one(uint64_t drawn) {
   each_element(copy, [&](size_t number, char *target) {
     if (const char *from = source(copy, number)) memcpy(target, from, size);
     else memset(target, 0, size);
+    if (copy.array->rounded) round(target);
     async_wrote(target, size);
   });
   Count *count = count_at(copy.word);

@@ -74,7 +74,8 @@ def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> G
 
 @pytest.fixture(params=[64, 128])
 def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Lets matrix instructions compute every contraction that fits, in tiles of one size."""
+    """Lets matrix instructions compute every contraction that fits, in square tiles of one size."""
+    monkeypatch.setattr(tiles, "WIDE_LEAST", tiles.LARGEST)
     monkeypatch.setattr(tiles, "TENSOR_TILES", ((request.param, 1),))
     return request.param
 

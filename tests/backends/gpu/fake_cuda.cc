@@ -521,14 +521,14 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, co
   BEGIN(true);
   constexpr unsigned kSizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
   constexpr unsigned kWidest[] = {0, 32, 64, 128};
-  constexpr int kFloat16 = 6;
+  constexpr int kFloat16 = 6, kTf32 = 11;
   REQUIRE(attributes[75] >= 9, kInvalidValue);
   REQUIRE(map && uint64_t(map) % 64 == 0 && type >= 0 && type < 13, kInvalidValue);
   REQUIRE(interleave == 0 && rank >= 1 && rank <= 5 && uint64_t(address) % 16 == 0, kInvalidValue);
   REQUIRE(swizzle >= 0 && swizzle <= 3 && promotion >= 0 && promotion <= 3 && fill >= 0 && fill <= 1, kInvalidValue);
   REQUIRE(!fill || type >= kFloat16, kInvalidValue);
   unsigned size = kSizes[type];
-  simulator::TensorMap made{simulator::kTensorMap, uint64_t(address), {}, {}, {}, rank, size};
+  simulator::TensorMap made{simulator::kTensorMap, uint64_t(address), {}, {}, {}, rank, size, type == kTf32};
   uint64_t end = size, least = size;
   for (unsigned dimension = 0; dimension < rank; dimension++) {
     uint64_t extent = extents[dimension], distance = dimension ? strides[dimension - 1] : size;

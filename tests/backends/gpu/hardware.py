@@ -41,7 +41,7 @@ def unequal(results: np.ndarray, expected: np.ndarray) -> str:
 
 
 Product = tuple[tuple[int, int, int], str, tuple[int, int], int, str]
-"""Extents, type, layout, the rows and columns of a tile, and what the schedule must contain."""
+"""Extents, type, layout, the columns of a tile, and what the schedule must contain."""
 
 
 def matrix_instructions(item: Product) -> str:
@@ -49,6 +49,8 @@ def matrix_instructions(item: Product) -> str:
     shape, dtype, layout, size, expected = item
     on = device()
     tiles.TENSOR_TILES = ((size, 1),)
+    tiles.WIDE_LEAST = 1 if size == max(tiles.WIDE_TILE) else tiles.LARGEST
+    tiles.WIDE_WASTE = float("inf")
     module = product(*shape, layout, dtype, "negate")
     given = numbers(module)
     executable = compiled(module, tf32=True)

@@ -18,6 +18,7 @@ constexpr uint64_t kTensorMap = 0x70616d726f736e74;
 struct TensorMap {
   uint64_t known, address, extents[5], strides[4];
   uint32_t box[5], rank, size;
+  bool rounded;  // f32 to tf32
 };
 
 static_assert(sizeof(TensorMap) <= 128);

@@ -70,6 +70,10 @@ ASSEMBLY = {
         "sim_multiply",
         lambda match, sums: _product(match, sums),
     ),
+    r"setmaxnreg\.(inc|dec)\.sync\.aligned\.u32 (\d+)": (
+        "sim_registers",
+        lambda match, sums: int(match[2]) | (match[1] == "inc") << 16,
+    ),
     r"mbarrier\.init\.shared::cta\.b64 \[\$0\], (\d+)": ("sim_start_count", lambda match, sums: int(match[1])),
     r"mbarrier\.arrive\.shared::cta\.b64 _, \[\$0\]": ("sim_arrive", lambda match, sums: 0),
     r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[\$0\], \$1": ("sim_expect", lambda match, sums: 0),

@@ -70,6 +70,18 @@ def test_hopper_s_instructions() -> None:
     assert not wrong(hardware.matrix_instructions, [(*item, ")=128") for item in items])
 
 
+def test_hopper_s_persistent_blocks() -> None:
+    """One tile for each block, several, and several blocks for each."""
+    found = client("cuda:0")
+    assert isinstance(found, GpuClient)
+    if not found.driver.target.bulk_copies:
+        pytest.skip("the device does not copy boxes of arrays")
+    shapes = (128, 256, 192), (1000, 200, 72), (4096, 4096, 200), (256, 256, 8192)
+    layouts = [layout for layout in LAYOUTS if layout != (0, 0)]
+    items = itertools.product(shapes, ("bf16", "f16", "f32"), layouts, (256,))
+    assert not wrong(hardware.matrix_instructions, [(*item, "producer(0, 1)=128") for item in items])
+
+
 def test_scatters() -> None:
     kinds = ("i32", True), ("ui8", True), ("f32", True), ("f32", False)
     assert not wrong(hardware.scatters, [(*kind, 50_000) for kind in kinds])

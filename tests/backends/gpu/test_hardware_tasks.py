@@ -13,6 +13,7 @@ pytestmark = needs_simulator
 ITEMS = [
     ("matrix_instructions", ((65, 33, 17), "bf16", (1, 0), 64, ")=128")),
     ("matrix_instructions", ((65, 64, 72), "f32", (1, 0), 64, ")=128")),
+    ("matrix_instructions", ((65, 64, 72), "f32", (1, 0), 256, "producer(0, 1)=128")),
     ("scatters", ("f32", True, 300)),
     ("scatters", ("f32", False, 300)),
     ("running_sums", 3000),

@@ -20,7 +20,6 @@ from tests.backends.gpu.test_warpgroup import assembled, needs_ptxas, neighbours
 from trivium.backends.gpu import assembly, nvptx, tiles
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.nvptx import Nvptx
-from trivium.backends.gpu.producers import RESIDENT
 from trivium.backends.llvm.code import I32, Code
 from trivium.compiler.driver import CompileOptions
 from trivium.compiler.stages import Stages
@@ -41,11 +40,15 @@ def test_lengths_of_sums(client: GpuClient, tile: int, pieces: int) -> None:
         products.expect_exact(executable, module)
 
 
-@pytest.mark.parametrize("rounded", [True, False])
-def test_factors_that_need_work_are_copied_by_those_who_multiply(client: GpuClient, tile: int, rounded: bool) -> None:
-    """As are those of which the device itself can only copy one."""
-    module = product(tile, tile, 64, (1, 1), "f32") if rounded else product(tile, 77, 64, (1, 0), "bf16")
-    assert "producer" not in schedules(compiled(client, module, copied=1 + rounded))
+def test_all_warps_multiply_if_the_device_copies_one_factor(client: GpuClient, tile: int) -> None:
+    assert "producer" not in schedules(compiled(client, product(tile, 77, 64, (1, 0), "bf16"), copied=1))
+
+
+def test_factors_are_rounded_on_the_way(client: GpuClient, tile: int) -> None:
+    module = product(tile, tile, 96, (1, 1), "f32", "negate")
+    executable = compiled(client, module)
+    assert "producer" in schedules(executable)
+    products.expect_exact(executable, module)
 
 
 PLACES = {
@@ -140,6 +143,6 @@ def test_registers(
     assert "barrier.cta.sync.aligned.count" in emitted.text
     said = assembled(emitted.text, tmp_path)
     assert set(re.findall(r"(\d+) bytes (?:spill|stack)", said)) == {"0"}
-    threads = RESIDENT * max(one.threads for work in emitted.work.values() for one in work.functions)
+    threads = tiles.SQUARE.resident * max(one.threads for work in emitted.work.values() for one in work.functions)
     assert threads == 2 * (tiles.WARP_COLUMNS * tile // 16 + 32)
     assert max(map(int, re.findall(r"Used (\d+) registers", said))) <= (1 << 16) // threads // 8 * 8

@@ -39,7 +39,7 @@ def test_a_matrix() -> None:
     assert dimensions(mark) == [("k", 24, 1), ("m", 40, 24)]
     one = view(mark, "m")
     assert one is not None
-    assert (one.offset, one.across, one.box(128)) == (0, False, (64, 128))
+    assert (one.offset, one.across, one.box({"m": 128, "n": 128})) == (0, False, (64, 128))
 
 
 def test_a_matrix_that_is_transposed() -> None:
@@ -48,9 +48,13 @@ def test_a_matrix_that_is_transposed() -> None:
     assert dimensions(mark) == [("m", 40, 1), ("k", 24, 40)]
     one = view(mark, "m")
     assert one is not None
-    assert (one.across, one.box(128)) == (True, (64, 64))
+    assert (one.across, one.box({"m": 128, "n": 128})) == (True, (64, 64))
+    assert one.fits
     # Matrix instructions transpose no other types.
-    assert dimensions(operand(found, (24, 40), variable(k), variable(m), dtype="f32")) is None
+    one = view(operand(found, (24, 40), variable(k), variable(m), dtype="f32"), "m")
+    assert one is not None
+    assert one.across
+    assert not one.fits
 
 
 def test_loops_that_are_one_dimension() -> None:
@@ -67,7 +71,7 @@ def test_batches() -> None:
     assert dimensions(mark) == [("k", 16, 1), ("batch", 3, 16), ("m", 40, 48), ("batch", 2, 1920)]
     one = view(mark, "m")
     assert one is not None
-    assert one.box(64) == (64, 1, 64, 1)
+    assert one.box({"m": 64, "n": 64}) == (64, 1, 64, 1)
     # One matrix for all.
     assert dimensions(operand(found, (40, 16), variable(m), variable(k))) == [("k", 16, 1), ("m", 40, 16)]
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kWindow = 227 << 10;
 constexpr unsigned kGroup = 128, kBytes = 32, kRows = 64;
+constexpr unsigned kRegisters = 1 << 16;  // of a multiprocessor, which has one block that exchanges them
 constexpr uint32_t kPending = 0x7fa00000, kGarbage = 0x7fc0a5a5;
 constexpr char kUntouched = 0x5a;
 
@@ -36,6 +37,7 @@ struct Warp {
   std::vector<Product> products;
   std::deque<std::vector<size_t>> groups;  // of products that nobody has waited for; the last group is open
   bool ordered;                            // whether nothing has touched the registers of sums
+  unsigned registers;                      // of each thread, if they have been exchanged; else 0
 };
 
 struct Issued {
@@ -129,6 +131,33 @@ void finish(Product &product, Warp &own, unsigned warp) {
 Product *pending(Warp &own, uint64_t word) {
   uint32_t bits = static_cast<uint32_t>(word), number = bits & 0xfffff;
   return (bits & 0xfff00000) == kPending && number < own.products.size() ? &own.products[number] : nullptr;
+}
+
+unsigned registers_at_launch() {
+  unsigned groups = (block.count + kGroup - 1) / kGroup;
+  return kRegisters / (groups * kGroup) / 8 * 8;
+}
+
+// `kind`: the number of registers, and whether they are more than before.
+void exchange_registers(unsigned begin, unsigned) {
+  Warp &own = warps[begin / kWarp];
+  unsigned kind = block.threads[begin].kind, count = kind & 0xffff;
+  bool more = kind >> 16;
+  if (count % 8 || count < 24 || count > 256) fail("a thread cannot have that many registers");
+  if (own.registers || (count > registers_at_launch()) != more) fail("registers are taken where they are left, or twice");
+  own.registers = count;
+}
+
+// What is wrong with the registers at the end: four warps exchange them together, and as many are taken as are left.
+std::string unbalanced() {
+  unsigned taken = 0, count = 0;
+  for (unsigned warp = 0; warp < block.count / kWarp; warp++) {
+    if (warps[warp].registers != warps[warp / 4 * 4].registers) return "four warps do not exchange registers together";
+    taken += (warps[warp].registers ? warps[warp].registers : registers_at_launch()) * kWarp;
+    count += warps[warp].registers != 0;
+  }
+  if (count && count != block.count / kWarp) return "registers are left that nobody takes, or the other way round";
+  return count && taken > kRegisters ? "more registers are taken than there are" : "";
 }
 
 void begin_products(unsigned begin, unsigned end) {
@@ -234,7 +263,7 @@ void async_wrote(const void *begin, size_t nbytes) {
 
 void begin_block() {
   block.window = nullptr;
-  for (Warp &warp : warps) warp = {{}, {{}}, false};
+  for (Warp &warp : warps) warp = {{}, {{}}, false, 0};
   for (auto &group : issued) group.clear();
 }
 
@@ -242,6 +271,7 @@ std::string end_block() {
   for (unsigned warp = 0; warp < block.count / kWarp; warp++) {
     if (warps[warp].products.size() != issued[warp / 4].size()) return "four warps do not multiply the same matrices";
   }
+  if (std::string wrong = unbalanced(); !wrong.empty()) return wrong;
   if (!block.window) return "";
   const char *rest = block.window + block.granted, *end = block.window + kWindow;
   return std::all_of(rest, end, [](char byte) { return byte == kUntouched; }) ? "" : "memory beyond that of the block is written";
@@ -277,6 +307,9 @@ void sim_publish(int32_t, const uint64_t *, uint32_t *) {
   auto &ranges = block.threads[block.current].unpublished;
   for (auto [begin, nbytes] : ranges) memcpy(simulator::view.data() + begin, block.window + begin, nbytes);
   ranges.clear();
+}
+void sim_registers(int32_t kind, const uint64_t *given, uint32_t *) {
+  simulator::exchanged(simulator::exchange_registers, kind, given, 0);
 }
 void sim_begin_products(int32_t kind, const uint64_t *given, uint32_t *taken) {
   const uint32_t *words = simulator::exchanged(simulator::begin_products, kind, given, kind);

@@ -1,0 +1,29 @@
+"""Emits vectors of neighbours in memory, which a GPU loads and stores at once if they begin at a multiple of their
+size: all arrays begin at a multiple of 16 bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trivium.backends.gpu.vectors import aligned_elements
+from trivium.backends.llvm import memory
+from trivium.backends.llvm.emitter import Emitter
+from trivium.compiler.kernel import storage_bytes
+from trivium.compiler.kernel.index import Indices
+from trivium.compiler.kernel.structure import Buffer
+
+ALIGNMENT = 16
+"""That of arrays, and of the widest access of a thread."""
+
+
+class AlignedEmitter(Emitter):
+    """Emits blocks in lanes, whose first one is at a multiple of their number."""
+
+    def address(self, buffer: Buffer, indices: Indices) -> memory.Address:
+        found = super().address(buffer, indices)
+        if self.vector is None or found.step != 1:
+            return found
+        size = storage_bytes(buffer.dtype)
+        most = min(self.lanes, ALIGNMENT // size)
+        elements = aligned_elements(self.analysis.address(buffer, indices), most, {self.vector})
+        return replace(found, alignment=size * elements)
