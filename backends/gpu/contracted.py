@@ -21,7 +21,7 @@ from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.compiler.kernel import storage_bytes
 from trivium.compiler.kernel.affine import Analysis, accesses
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop
-from trivium.compiler.kernel.index import Atom
+from trivium.compiler.kernel.index import Atom, variable
 from trivium.compiler.kernel.structure import Block, Register, Store
 from trivium.compiler.schedule import Schedule, serial
 
@@ -232,6 +232,20 @@ class Contracted(ABC):
     def _step(self, access: Access, loop: ContractionLoop) -> int:
         pairs = zip(access.subscripts, access.buffer.layout, strict=True)
         return sum(subscript.position.terms.get(loop, 0) * stride for subscript, stride in pairs)
+
+    def is_whole(self, access: Access, loops: list[ContractionLoop], elements: int) -> bool:
+        """Whether so many elements along the last one of `loops` are neighbours in memory, begin at a multiple of that
+        number, and exist all or not at all."""
+        if not loops or loops[-1].extent % elements or access.buffer.offset % elements:
+            return False
+        inner, found = loops[-1], False
+        for number, subscript in enumerate(access.subscripts):
+            stride = access.buffer.layout[number]
+            if subscript.position == variable(inner) and stride == 1 and not access.padded(number):
+                found = True
+            elif inner in subscript.position.terms or stride % elements:
+                return False
+        return found
 
     def element(
         self, access: Access, prologue: Block | None, loops: Indices, guards: Sequence[ll.Value | None]

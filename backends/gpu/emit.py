@@ -14,6 +14,7 @@ from trivium.backends.gpu.bulk import BulkContraction
 from trivium.backends.gpu.contracted import Split
 from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import WARP, WARPGROUP, Dialect
+from trivium.backends.gpu.half_warp_attention import HalfWarpAttention
 from trivium.backends.gpu.persistent import PersistentContraction
 from trivium.backends.gpu.plan import Launched
 from trivium.backends.gpu.producers import ProducerContraction
@@ -27,7 +28,7 @@ from trivium.backends.gpu.tensor import TensorContraction
 from trivium.backends.gpu.tensor_attention import TensorAttention
 from trivium.backends.gpu.tensor_maps import View, tensor_maps, views
 from trivium.backends.gpu.thread_emitter import GpuEmitter, number_of, wide
-from trivium.backends.gpu.tiles import instruction, pipeline, warpgroup_instruction
+from trivium.backends.gpu.tiles import in_half_warps, instruction, pipeline, warpgroup_instruction
 from trivium.backends.gpu.turned import TurnedContraction
 from trivium.backends.gpu.warpgroup import WarpgroupContraction
 from trivium.backends.gpu.warpgroup_attention import WarpgroupAttention
@@ -208,7 +209,9 @@ def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
         return AlignedEmitter(code, analysis, schedule, place.buffers, workspace)
 
     if kernel.attention is not None:
-        kinds = {0: FusedAttention, WARP: TensorAttention, WARPGROUP: WarpgroupAttention}
+        assert isinstance(code.target, GpuTarget), "code for a GPU"
+        plain = HalfWarpAttention if in_half_warps(kernel.attention, code.target) else FusedAttention
+        kinds = {0: plain, WARP: TensorAttention, WARPGROUP: WarpgroupAttention}
         kind = kinds[place.grid.matrix]
         kind(kernel.attention, code, dialect, place.grid.tile, emitter).emit(dialect.block(code))
         return

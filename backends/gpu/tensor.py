@@ -20,8 +20,7 @@ from trivium.backends.llvm.code import F32, I8, I32
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.narrow import memory_type, to_memory
 from trivium.backends.llvm.numbers import i64
-from trivium.compiler.kernel.contraction import Access, ContractionLoop
-from trivium.compiler.kernel.index import variable
+from trivium.compiler.kernel.contraction import Access
 from trivium.compiler.kernel.structure import Block
 from trivium.compiler.target import MatrixInstruction
 
@@ -125,22 +124,8 @@ class TensorContraction(Contracted):
         """Returns one side of the product. `across`: by default, as its memory runs, if matrices can be transposed."""
         if across is None:
             across = self.size == 2 and not self.runs_along_depth(access, role)
-        whole = prologue is None and self._is_whole(access, self.loops(role if across else "k"))
+        whole = prologue is None and self.is_whole(access, self.loops(role if across else "k"), self.chunk)
         return TensorOperand(access, prologue, role, first, base, across, whole)
-
-    def _is_whole(self, access: Access, loops: list[ContractionLoop]) -> bool:
-        """Whether 16 bytes along the last one of `loops` are neighbours in memory, begin at a multiple of 16 bytes, and
-        exist all or not at all."""
-        if not loops or loops[-1].extent % self.chunk or access.buffer.offset % self.chunk:
-            return False
-        inner, found = loops[-1], False
-        for number, subscript in enumerate(access.subscripts):
-            stride = access.buffer.layout[number]
-            if subscript.position == variable(inner) and stride == 1 and not access.padded(number):
-                found = True
-            elif inner in subscript.position.terms or stride % self.chunk:
-                return False
-        return found
 
     def copy(self, operand: TensorOperand, piece: ll.Value, stage: ll.Value, batch: Indices) -> None:
         """Copies this thread's share of a piece, which begins at iteration `piece` of the depth, to a stage."""

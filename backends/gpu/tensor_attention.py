@@ -208,7 +208,7 @@ class TensorAttention:
         weights = list(scores)
         for part in range(2):
             own = [number for number in range(len(scores)) if number // 2 % 2 == part]
-            found = _paired(self._greater, [scores[number] for number in own])
+            found = paired(self._greater, [scores[number] for number in own])
             for lanes in (1, 2):
                 found = self._greater(self._exchanged(found, lanes), found)
             found = self._greater(found, greatest[part])
@@ -217,7 +217,7 @@ class TensorAttention:
             factor, greatest[part] = self._weight(greatest[part], shift), found
             for number in own:
                 weights[number] = self._weight(scores[number], shift)
-            more = _paired(builder.fadd, [weights[number] for number in own])
+            more = paired(builder.fadd, [weights[number] for number in own])
             totals[part] = self._code.fused(totals[part], factor, more)
             sums = [builder.fmul(x, factor) if n // 2 % 2 == part else x for n, x in enumerate(sums)]
         each = self._instruction.depth // 2
@@ -298,9 +298,9 @@ class TensorAttention:
                 values.run(values.mark.epilogue, [found, totals[number // 2 % 2], *outer])
 
 
-def _paired(combine: Callable[[ll.Value, ll.Value], ll.Value], terms: Sequence[ll.Value]) -> ll.Value:
+def paired(combine: Callable[[ll.Value, ll.Value], ll.Value], terms: Sequence[ll.Value]) -> ll.Value:
     """Returns the fold of terms, of which there is an even number or one, by a short chain of operations."""
     if len(terms) == 1:
         return terms[0]
     middle = len(terms) // 2
-    return combine(_paired(combine, terms[:middle]), _paired(combine, terms[middle:]))
+    return combine(paired(combine, terms[:middle]), paired(combine, terms[middle:]))

@@ -42,6 +42,12 @@ number of pieces that are there or on the way."""
 ATTENTION_TILES = (64, 96), (32, 1)
 """The same, for the queries of attention."""
 
+HALF_WARP_TILES, FUSED_KEYS = ((64, 128), (32, 128), (16, 1)), 64
+"""The same, and the keys of a tile, where threads exchange words and copy while they compute."""
+
+GRANTED_MEMORY = 99 << 10
+"""The most bytes of shared memory that every GPU with matrix instructions grants a block at the launch."""
+
 TENSOR_QUERIES, TENSOR_KEYS = 64, 32
 """With matrix instructions: the queries of a block, each warp of which has 16, and the keys of a tile (for more of
 them, a thread has no registers beside its sums)."""
@@ -51,6 +57,9 @@ WARPGROUP_QUERIES, WARPGROUP_KEYS = 64, 64
 
 TENSOR_WIDEST, TF32_WIDEST = 128, 96
 """The most features, and products that a score sums, for which a thread has registers: of 16 bits, and of tf32."""
+
+WIDEST = 128
+"""The most features, and products that a score sums, for which half a warp has registers and memory."""
 
 MOST_COLUMNS = 64
 """The most features of values beside a tile of more than 32 queries: each thread has all of its sums."""
@@ -240,13 +249,35 @@ def _attention_plan(mark: Attention, loop: Loop, target: GpuTarget) -> LoopSched
         return by_matrices(WARPGROUP_QUERIES, WARPGROUP)
     if attention_instruction(mark, target) is not None:
         return by_matrices(TENSOR_QUERIES, WARP)
-    plans = []
-    for size, least in ATTENTION_TILES:
+    plans, halves = [], in_half_warps(mark, target)
+    for size, least in HALF_WARP_TILES if halves else ATTENTION_TILES:
+        nbytes = 4 * sum(lines * pitch(one) for lines, one in half_warp_sizes(mark, size)) if halves else 0
         spread = Mapping(Unit.GRID, batch, 1), Mapping(Unit.GRID, rows, size)
         plan = LoopSchedule(loop.extents, (*spread, Mapping(Unit.BLOCK, rows, SIDE * SIDE)))
-        if launch(plan)[1] >= least and (features <= MOST_COLUMNS or size == 32):
+        fits = (features <= MOST_COLUMNS or size <= 32) and nbytes <= GRANTED_MEMORY
+        if launch(plan)[1] >= least and fits:
             plans.append(plan)
     return plans[0]
+
+
+def in_half_warps(mark: Attention, target: GpuTarget) -> bool:
+    """Whether threads share queries by halves of a warp: each has its own part of the features."""
+    widths = math.prod(mark.scores.extents("k")), math.prod(mark.values.extents("n"))
+    return bool(target.matrix_instructions) and max(widths) <= WIDEST
+
+
+def half_warp_sizes(mark: Attention, queries: int) -> list[tuple[int, int]]:
+    """Returns the lines in shared memory, and the f32 of each, of a tile of queries, one of keys, one of values, and
+    one of weights."""
+    depth = -(-math.prod(mark.scores.extents("k")) // 4) * 4
+    features = -(-math.prod(mark.values.extents("n")) // (4 * SIDE)) * 4 * SIDE
+    return [(queries, depth), (FUSED_KEYS, depth), (FUSED_KEYS, features), (queries, FUSED_KEYS)]
+
+
+def pitch(width: int) -> int:
+    """Returns the distance between lines of f32: an odd number of 16 bytes, so that threads that read neighbouring
+    lines have no bank conflicts."""
+    return width if width // 4 % 2 else width + 4
 
 
 def _tensor_plan(

@@ -85,7 +85,7 @@ def test_every_barrier_is_needed(
     simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch, leave_out_barrier: LeaveOut
 ) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
-    client, case = GpuClient(simulated_device, 0), Case(heads=1, queries=32, keys=96)
+    client, case = GpuClient(simulated_device, 0), Case(heads=1, queries=32, keys=96, features=130)
     given, module = case.arguments(), case.module()
     # Of such scores, exponentials are finite only beside the greatest one.
     given[0] *= 50
@@ -109,7 +109,7 @@ def test_every_barrier_is_needed(
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is part of CUDA, which is not installed")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
-@pytest.mark.parametrize(("size", "width"), [(1000, 64), (512, 256)])
+@pytest.mark.parametrize(("size", "width"), [(1000, 130), (512, 256)])
 def test_registers(architecture: str, size: int, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 65536 registers, each thread of two blocks of 256 has 128."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
