@@ -79,4 +79,6 @@ def optimize(
     own = () if target is None or target.tiles is None else (Tile(target.tiles.shared(target.threads)), CLEAN_UP)
     if target is not None and target.layouts is not None:
         own = (SkipRows(), WeightGradients(target.vector_bytes), ExplicitPadding(target), CLEAN_UP, *own)
+    if target is not None and target.turned_constants:
+        own = (TurnedKernels(known=True), CLEAN_UP, *own)
     return run_passes(module.clone() if copy else module, (*PIPELINE, *own), verify=verify, observe=observe)

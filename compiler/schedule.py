@@ -26,6 +26,9 @@ class Unit(StrEnum):
     MATRIX = "matrix"
     BULK = "bulk"
     PRODUCER = "producer"
+    PIECE = "piece"
+    STAGES = "stages"
+    SLICES = "slices"
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class Mapping:
 
     `MATRIX`: groups of `size` threads compute with matrix instructions. `BULK`: the device itself copies the operand
     which these dimensions belong to, in lines of `size` bytes. `PRODUCER`: `size` of a block's threads only start such
-    copies, and compute nothing."""
+    copies, and compute nothing. `PIECE`, `STAGES`: iterations of a sum over these dimensions come in pieces of `size`,
+    and `size` pieces are in fast memory or on the way there. `SLICES`: `size` groups of threads share a piece."""
 
     unit: Unit
     dimensions: tuple[int, ...]

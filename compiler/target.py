@@ -169,6 +169,10 @@ class Target:
     tiles: TileSizes | None = None
     """None on devices where loops over tiles cost more than they save."""
 
+    turned_constants: bool = False
+    """Whether the kernels of convolutions that are constants are transposed when a program is compiled, since they are
+    not packed when it is loaded."""
+
     layouts: LayoutCosts | None = None
     """None on devices where transposes are always part of the kernels that use their results."""
 

@@ -71,6 +71,12 @@ class Contracted(ABC):
     """A contraction of which a block of threads computes a tile of `tile` rows and columns; `thread` is the number of
     this one. `emitter` makes what emits blocks of the kernel."""
 
+    vector: int = 1
+    """The sums that a thread leaves to another block at once."""
+
+    waiting: int = 0
+    """The least sums of other blocks that a thread reads before it adds them."""
+
     def __init__(
         self, mark: Contraction, code: Code, dialect: Dialect, thread: ll.Value, tile: int, emitter: MakeEmitter
     ) -> None:
@@ -101,8 +107,9 @@ class Contracted(ABC):
         if split is None:
             self.results(sums, place)
             return
-        for number, total in enumerate(sums):
-            self.builder.store(total, self._left(split, block, threads, number))
+        for number in range(len(sums) // self.vector):
+            own = sums[number * self.vector : (number + 1) * self.vector]
+            self.builder.store(self.packed(own), self._left(split, block, threads, number), align=4 * self.vector)
         with self.builder.if_then(self._is_last(tile, split)):
             self.results(self._added(tile, threads, split), self.place(tile))
 
@@ -144,22 +151,53 @@ class Contracted(ABC):
         return self.dialect.shared(self.code, 4)
 
     def _left(self, split: Split, block: ll.Value, threads: int, number: int) -> ll.Value:
-        """Returns where a block leaves this thread's sum of that number."""
+        """Returns where a block leaves this thread's vector of sums of that number."""
         zeros = self.zeros()
-        first = self.builder.mul(self.builder.zext(block, I64), I64(len(zeros) * threads))
+        first = self.builder.mul(self.builder.zext(block, I64), I64(len(zeros) // self.vector * threads))
         within = self.builder.zext(self.plus(self.thread, number * threads), I64)
-        return self.builder.gep(split.pointer, [self.builder.add(first, within)], source_etype=zeros[0].type)
+        kind = self.packed(zeros[: self.vector]).type
+        return self.builder.gep(split.pointer, [self.builder.add(first, within)], source_etype=kind)
 
     def _added(self, tile: ll.Value, threads: int, split: Split) -> list[ll.Value]:
         """Returns the sums of all parts of a tile."""
-        builder = self.builder
-        add = builder.fadd if self.zeros()[0].type == F32 else builder.add
-        with counted(self.code, 0, split.parts, 1, self.zeros()) as part:
-            block = builder.add(builder.mul(tile, I32(split.parts)), builder.trunc(i64(part.index), I32))
-            places = [self._left(split, block, threads, number) for number in range(len(part.carried))]
-            terms = [builder.load(place, typ=total.type) for place, total in zip(places, part.carried, strict=True)]
-            part.next = [add(total, term) for total, term in zip(part.carried, terms, strict=True)]
-        return part.carried
+        builder, sums = self.builder, self.zeros()
+        first, turns = builder.mul(tile, I32(split.parts)), max(1, self.waiting // len(sums))
+        whole = split.parts // turns * turns
+        if whole:
+            with counted(self.code, 0, whole, turns, sums) as part:
+                block = builder.add(first, builder.trunc(i64(part.index), I32))
+                part.next = self._with_parts(part.carried, block, turns, threads, split)
+            sums = part.carried
+        return self._with_parts(sums, self.plus(first, whole), split.parts - whole, threads, split)
+
+    def _with_parts(
+        self, sums: list[ll.Value], block: ll.Value, count: int, threads: int, split: Split
+    ) -> list[ll.Value]:
+        """Returns sums with those that `count` blocks have left added, the first of which has the number `block`."""
+        builder, kind = self.builder, self.packed(sums[: self.vector]).type
+        add = builder.fadd if sums[0].type == F32 else builder.add
+        for number in range(count):
+            places = [self._left(split, self.plus(block, number), threads, n) for n in range(len(sums) // self.vector)]
+            terms = [builder.load(place, typ=kind, align=4 * self.vector) for place in places]
+            sums = [add(total, term) for total, term in zip(sums, self.unpacked(terms), strict=True)]
+        return sums
+
+    def packed(self, values: Sequence[ll.Value]) -> ll.Value:
+        """Returns values as a vector, or the only one as it is."""
+        if len(values) == 1:
+            return values[0]
+        vector: ll.Value = ll.Constant(ll.VectorType(values[0].type, len(values)), ll.Undefined)
+        for lane, value in enumerate(values):
+            vector = self.builder.insert_element(vector, value, I32(lane))
+        return vector
+
+    def unpacked(self, vectors: Sequence[ll.Value]) -> list[ll.Value]:
+        """Returns the elements of vectors."""
+        found: list[ll.Value] = []
+        for vector in vectors:
+            lanes = range(vector.type.count) if isinstance(vector.type, ll.VectorType) else ()
+            found += [self.builder.extract_element(vector, I32(lane)) for lane in lanes] or [vector]
+        return found
 
     def place(self, block: ll.Value) -> Place:
         """Returns the place of the tile that has the number `block`."""
@@ -197,16 +235,20 @@ class Contracted(ABC):
         return math.prod(loop.extent for loop in self.loops(role))
 
     def loops(self, role: str) -> list[ContractionLoop]:
-        return [loop for loop in self.mark.loops if loop.role == role]
+        """Returns the loops of a role that have several iterations, or else the last one."""
+        found = [loop for loop in self.mark.loops if loop.role == role]
+        return [loop for loop in found if loop.extent > 1] or found[-1:]
 
-    def indices(self, role: str, number: ll.Value) -> Indices:
+    def indices(self, role: str, number: ll.Value, exists: bool = False) -> Indices:
         """Returns the indices of all loops of a role at one of their iterations, in row-major order. Of a number beyond
-        them, too, each index is one of its loop's."""
-        found, builder = Indices(), self.builder
-        loops = self.loops(role)
+        them, too, each index is one of its loop's, unless the iteration certainly exists."""
+        builder, loops = self.builder, self.loops(role)
+        found: Indices = {loop: I64(0) for loop in self.mark.loops if loop.role == role}
         for loop in reversed(loops):
             extent = I32(loop.extent)
-            if loop is loops[0] and loop.extent & (loop.extent - 1):
+            if loop is loops[0] and exists:
+                own = number
+            elif loop is loops[0] and loop.extent & (loop.extent - 1):
                 # A number beyond them may have any index, and a minimum is faster than such a remainder.
                 own = builder.select(builder.icmp_unsigned("<", number, extent), number, I32(loop.extent - 1))
             else:

@@ -155,8 +155,8 @@ class Dialect(ABC):
         """Waits until all threads of the warp are here, and see what the others have written before."""
         raise NotImplementedError
 
-    def copy_async(self, code: Code, target: ll.Value, source: ll.Value, nbytes: ll.Value) -> None:
-        """Begins to copy 16 bytes to shared memory: `nbytes` from global memory, then zeros."""
+    def copy_async(self, code: Code, target: ll.Value, source: ll.Value, nbytes: ll.Value, size: int = 16) -> None:
+        """Begins to copy `size` bytes, 4 or 16, to shared memory: `nbytes` from global memory, then zeros."""
         raise NotImplementedError
 
     def commit(self, code: Code) -> None:

@@ -16,6 +16,7 @@ from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import WARP, WARPGROUP, Dialect
 from trivium.backends.gpu.half_warp_attention import HalfWarpAttention
 from trivium.backends.gpu.persistent import PersistentContraction
+from trivium.backends.gpu.pipelined import PipelinedContraction
 from trivium.backends.gpu.plan import Launched
 from trivium.backends.gpu.producers import ProducerContraction
 from trivium.backends.gpu.row_emitter import RowEmitter
@@ -113,8 +114,8 @@ def _launches(
     if threads.parts == 1:
         return [("", threads, None)]
     each = threads.tile * threads.width if threads.tile else sum(len(loop.inits) for loop in schedule.loops)
-    offset = size.nbytes
-    size.nbytes += threads.blocks * threads.beside * PARTIAL_BYTES * each
+    offset = -(-size.nbytes // PARTIAL_ALIGNMENT) * PARTIAL_ALIGNMENT
+    size.nbytes = offset + threads.blocks * threads.beside * PARTIAL_BYTES * each
     if threads.tile:
         return [("", threads, Partial(offset, threads.parts, False))]
     rest = replace(threads, blocks=threads.blocks // threads.parts)
@@ -145,6 +146,10 @@ def _fill(
     else:
         place.emitter(analysis, schedule).block(kernel.body)
     builder.ret_void()
+
+
+PARTIAL_ALIGNMENT = 16
+"""The bytes of partial results that are read at once."""
 
 
 @dataclass
@@ -220,7 +225,10 @@ def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
     split, block = _split(kernel, schedule, place), dialect.block(code)
     threads = place.grid.threads - place.grid.producers
     if not place.grid.matrix:
-        TiledContraction(*operands).emit(block, threads, split)
+        if place.grid.shape is None:
+            TiledContraction(*operands).emit(block, threads, split)
+        else:
+            PipelinedContraction(*operands, shape=place.grid.shape).emit(block, threads, split)
         return
     assert isinstance(code.target, GpuTarget), "code for a GPU"
     by_four = place.grid.matrix == WARPGROUP

@@ -100,8 +100,10 @@ class Nvptx(Dialect):
         operands = [I32(-1), word, I32(operand), I32(0 if kind == "up" else 31)]
         return self.call(code, f"llvm.nvvm.shfl.sync.{kind}.i32", I32, operands, "", ("convergent",))
 
-    def copy_async(self, code: Code, target: ll.Value, source: ll.Value, nbytes: ll.Value) -> None:
-        self.call(code, "llvm.nvvm.cp.async.cg.shared.global.16.s", VOID, [target, source, nbytes], "")
+    def copy_async(self, code: Code, target: ll.Value, source: ll.Value, nbytes: ll.Value, size: int = 16) -> None:
+        # Only what is copied 16 bytes at a time can leave the first level of caches out.
+        kind = "cg.shared.global.16" if size == 16 else f"ca.shared.global.{size}"
+        self.call(code, f"llvm.nvvm.cp.async.{kind}.s", VOID, [target, source, nbytes], "")
 
     def commit(self, code: Code) -> None:
         self.call(code, "llvm.nvvm.cp.async.commit.group", VOID, [], "")
@@ -280,6 +282,7 @@ def target(architecture: str) -> GpuTarget:
         extrema=True,
         scans=True,
         largest_block=512,
+        async_copies=True,
         matrix_instructions=INSTRUCTIONS,
         warpgroup_instructions=WARPGROUP_INSTRUCTIONS if architecture == "sm_90a" else (),
         bulk_copies=architecture == "sm_90a",

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from trivium.backends.gpu import rows, tiles, updates, vectors
+from trivium.backends.gpu.shapes import Shape, shape_of
 from trivium.backends.gpu.target import GpuTarget
 from trivium.compiler.kernel.affine import Analysis, holds
 from trivium.compiler.kernel.contraction_nest import sum_of
@@ -38,6 +39,9 @@ class Grid:
 
     width: int = 0
     """Its columns."""
+
+    shape: Shape | None = None
+    """That of an f32 product's tile whose pieces are copied while others are multiplied."""
 
     matrix: int = 0
     """The number of threads that share each of the matrix instructions which compute the tile; 0 without any."""
@@ -124,10 +128,10 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
         matrix = found.size if (found := plan.mapping(Unit.MATRIX)) else 0
         maps = sum(mapping.unit is Unit.BULK for mapping in plan.mappings)
         producers = found.size if (found := plan.mapping(Unit.PRODUCER)) else 0
-        width = tiles.columns(plan)
+        width, shape = tiles.columns(plan), shape_of(plan)
         persistent = producers > 0 and tiles.pipeline(tile, width).persistent
         blocks = min(blocks, tiles.PROCESSORS) if persistent and parts == 1 else blocks * parts
-        return Grid(work, blocks, threads, False, parts, 1, False, tile, width, matrix, maps, producers)
+        return Grid(work, blocks, threads, False, parts, 1, False, tile, width, shape, matrix, maps, producers)
     spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"
     work = updates.count(plan)

@@ -38,6 +38,7 @@ class GpuTarget(LlvmTarget):
     attention: bool = True
     batches: bool = True
     donation: bool = True
+    turned_constants: bool = True
     alignment: int = 128
     # About 5 us from one launch to the next.
     launch_cost: float = 16_000.0
@@ -71,6 +72,9 @@ class GpuTarget(LlvmTarget):
     warpgroup_instructions: tuple[MatrixInstruction, ...] = ()
     """The matrix instructions that four warps share, whose operands are in shared memory. One of them has as many
     columns as it is given sums for."""
+
+    async_copies: bool = False
+    """Whether threads can copy to shared memory while they compute, without registers."""
 
     bulk_copies: bool = False
     """Whether the device itself copies boxes of arrays to shared memory."""

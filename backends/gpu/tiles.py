@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from trivium.backends.gpu import shapes
 from trivium.backends.gpu.dialect import STATIC_MEMORY, WARP, WARPGROUP
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.gpu.tensor_maps import WIDE_LINE, view
@@ -106,6 +107,8 @@ def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None
     ]
     wide = _wide_plan(mark, loop, target)
     plans[:0] = [(wide, WIDE_LEAST)] if wide is not None else []
+    if shapes.fits(mark, target):
+        plans += [(plan, 1) for plan in shapes.plans(mark, loop)]
     plans += [(_plan(mark, loop, size), least) for size, least in TILES if _is_f32(mark)]
     found = next((plan for plan, least in plans if launch(plan)[1] * parts(mark, plan) >= least), None)
     return found if found is not None and _has_numbers(found, mark) else None
@@ -120,6 +123,8 @@ def _has_numbers(plan: LoopSchedule, *marks: Contraction) -> bool:
 
 def parts(mark: Contraction, plan: LoopSchedule) -> int:
     """Returns the number of blocks that share a tile: each sums a part of the depth."""
+    if shape := shapes.shape_of(plan):
+        return shapes.parts(mark, shape)
     depth = math.prod(mark.extents("k"))
     return max(1, min(BUSY // launch(plan)[1], depth // SHORTEST_PART)) if depth >= LONG else 1
 
@@ -129,9 +134,12 @@ def split(kernel: Kernel, plan: LoopSchedule) -> dict[Loop, LoopSchedule]:
     mark, loop = kernel.contraction, sum_of(kernel)
     if mark is None or loop is None or parts(mark, plan) == 1:
         return {}
-    # A piece in shared memory belongs to one part.
-    pieces = -(-math.prod(mark.extents("k")) // WIDE_LINE)
-    size = -(-pieces // parts(mark, plan)) * WIDE_LINE
+    if shape := shapes.shape_of(plan):
+        size = shapes.part_size(mark, shape, parts(mark, plan))
+    else:
+        # A piece in shared memory belongs to one part.
+        pieces = -(-math.prod(mark.extents("k")) // WIDE_LINE)
+        size = -(-pieces // parts(mark, plan)) * WIDE_LINE
     return {loop: LoopSchedule(loop.extents, (Mapping(Unit.GRID, tuple(range(len(loop.extents))), size),))}
 
 

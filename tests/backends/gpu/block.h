@@ -26,6 +26,7 @@ struct Copy {
   void *target;
   const void *source;
   size_t nbytes;
+  size_t size;  // including zeros
 };
 
 // Bytes of the memory that the launch grants a block.

@@ -327,20 +327,21 @@ void sim_power_of_two(int32_t, const uint64_t *given, uint32_t *taken) {
   memcpy(taken, &value, 4);
 }
 // A copy arrives when its thread waits for it, not before.
-void sim_copy_async(int32_t, const uint64_t *given, uint32_t *) {
-  auto size = static_cast<uint32_t>(given[2]);
-  simulator::Copy copy{reinterpret_cast<void *>(given[0]), reinterpret_cast<const void *>(given[1]), size};
+void sim_copy_async(int32_t size, const uint64_t *given, uint32_t *) {
+  auto nbytes = static_cast<uint32_t>(given[2]);
+  auto whole = static_cast<uint32_t>(size);
+  simulator::Copy copy{reinterpret_cast<void *>(given[0]), reinterpret_cast<const void *>(given[1]), nbytes, whole};
   block.threads[block.current].groups.back().push_back(copy);
-  sim_writes(copy.target, 16);
+  sim_writes(copy.target, copy.size);
 }
 void sim_commit(int32_t, const uint64_t *, uint32_t *) { block.threads[block.current].groups.emplace_back(); }
 void sim_wait(int32_t, const uint64_t *given, uint32_t *) {
   auto &groups = block.threads[block.current].groups;
   for (; groups.size() > static_cast<uint32_t>(*given) + 1; groups.pop_front()) {
     for (const simulator::Copy &copy : groups.front()) {
-      memset(copy.target, 0, 16);
+      memset(copy.target, 0, copy.size);
       memcpy(copy.target, copy.source, copy.nbytes);
-      sim_wrote(copy.target, 16);
+      sim_wrote(copy.target, copy.size);
     }
   }
 }

@@ -43,7 +43,8 @@ INTRINSICS = {
 """The simulator's functions, with the same operands."""
 
 WORDS = {
-    "cp.async.cg.shared.global.16.s": ("sim_copy_async", 0),
+    "cp.async.cg.shared.global.16.s": ("sim_copy_async", 16),
+    "cp.async.ca.shared.global.4.s": ("sim_copy_async", 4),
     "cp.async.commit.group": ("sim_commit", 0),
     "cp.async.wait.group": ("sim_wait", 0),
     "ldmatrix.sync.aligned.m8n8.x4.b16.p3": ("sim_load_matrix", 0),

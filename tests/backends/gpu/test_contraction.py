@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ import pytest
 
 import trivium
 from tests.backends.gpu.simulator import LeaveOut, needs_simulator
-from trivium.backends.gpu import assembly, nvptx, tiles
+from trivium.backends.gpu import assembly, nvptx, shapes, tiles
 from trivium.backends.gpu.assembler import Assembler
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.cuda import Cuda
@@ -24,6 +24,15 @@ from trivium.compiler.stages import CompileOptions, Stages
 from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
 from trivium.ir.types import TensorType
+
+
+@pytest.fixture(autouse=True)
+def simple() -> Iterator[None]:
+    """Lets simulated NVIDIA GPUs compute like all others, of which threads do not copy while they multiply. The fixture
+    `monkeypatch`, which tests use after they have opened a device, must end before that device does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shapes, "SHAPES", ())
+        yield
 
 
 @pytest.fixture(params=[32, 64])

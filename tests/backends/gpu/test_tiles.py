@@ -30,11 +30,12 @@ from trivium.ir.func import Module
     ],
 )
 def test_there_must_be_enough_tiles(rows: int, columns: int, depth: int, tiled: int) -> None:
-    (step,) = Stages(product(rows, columns, depth), nvptx.target("sm_80"), CompileOptions()).program.steps
+    target = replace(nvptx.target("sm_80"), async_copies=False)
+    (step,) = Stages(product(rows, columns, depth), target, CompileOptions()).program.steps
     assert isinstance(step, Launch)
     loop = parallel_loop(step.kernel)
     assert loop is not None
-    plan = tiles.choose(step.kernel, loop, nvptx.target("sm_80"))
+    plan = tiles.choose(step.kernel, loop, target)
     assert (tiles.tile(plan) if plan else 0) == tiled
 
 
