@@ -48,10 +48,6 @@ class BulkContraction(WarpgroupContraction):
         view, _ = self._views[role]
         return replace(super().operand(access, prologue, role, first, base, view.across), whole=True)
 
-    def own_role(self, role: str) -> str:
-        """Returns the role of an operand's loops in the program."""
-        return role
-
     def multiplied(self, lhs: TensorOperand, rhs: TensorOperand, batch: Indices, depth: Depth) -> list[ll.Value]:
         with self.builder.if_then(self._is_first()):
             for stage in range(self.stages):

@@ -234,16 +234,20 @@ class Contracted(ABC):
         """Returns the number of iterations of all loops of a role."""
         return math.prod(loop.extent for loop in self.loops(role))
 
+    def own_role(self, role: str) -> str:
+        """Returns the role that loops of the tile have in the program."""
+        return role
+
     def loops(self, role: str) -> list[ContractionLoop]:
         """Returns the loops of a role that have several iterations, or else the last one."""
-        found = [loop for loop in self.mark.loops if loop.role == role]
+        found = [loop for loop in self.mark.loops if loop.role == self.own_role(role)]
         return [loop for loop in found if loop.extent > 1] or found[-1:]
 
     def indices(self, role: str, number: ll.Value, exists: bool = False) -> Indices:
         """Returns the indices of all loops of a role at one of their iterations, in row-major order. Of a number beyond
         them, too, each index is one of its loop's, unless the iteration certainly exists."""
         builder, loops = self.builder, self.loops(role)
-        found: Indices = {loop: I64(0) for loop in self.mark.loops if loop.role == role}
+        found: Indices = {loop: I64(0) for loop in self.mark.loops if loop.role == self.own_role(role)}
         for loop in reversed(loops):
             extent = I32(loop.extent)
             if loop is loops[0] and exists:

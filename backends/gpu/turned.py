@@ -16,7 +16,6 @@ from trivium.backends.gpu.tensor_maps import WIDE_LINE, View
 from trivium.backends.gpu.tiles import CHUNK
 from trivium.backends.llvm.code import I1, I32
 from trivium.backends.llvm.loops import counted
-from trivium.compiler.kernel.contraction import ContractionLoop
 
 OTHER = {"m": "n", "n": "m"}
 
@@ -31,9 +30,6 @@ class TurnedContraction(PersistentContraction):
             mark, code, dialect, thread, rows, emitter = operands
             operands, columns = (mark, code, dialect, thread, columns, emitter), rows
         super().__init__(*operands, views=views, columns=columns, **facts)
-
-    def loops(self, role: str) -> list[ContractionLoop]:
-        return super().loops(OTHER.get(role, role) if self.swapped else role)
 
     def own_role(self, role: str) -> str:
         return OTHER.get(role, role) if self.swapped else role
