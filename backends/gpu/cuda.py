@@ -7,7 +7,7 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import ClassVar
 
@@ -252,7 +252,7 @@ class Cuda:
         peak = f", {2 * clock * bus / 8e6:.0f} GB/s" if clock and bus else ""
         return f"{model}, {self.architecture}, {units} units, {memory / 2**30:.1f} GB{peak}"
 
-    def current(self) -> Current:
+    def current(self) -> AbstractContextManager[None]:
         """Makes the device's context current in this thread: other libraries have their own contexts."""
         return Current(self._cuda, self._context)
 

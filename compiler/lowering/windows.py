@@ -183,14 +183,15 @@ def _select_then_gather(launches: Launches, op: ops.SelectAndScatter, windows: S
                     inside = test if inside is None else ctx.b.apply("and", inside, test)
 
             def sum_up() -> list[Scalar]:
-                mine = ctx.b.compare("EQ", ctx.load(places, tuple(window)), ctx.position(own))
+                (selected,) = flat([ctx.load(places, tuple(window))])
+                mine = ctx.b.compare("EQ", selected, ctx.position(own))
                 source = widened(ctx, ctx.element(op.source, tuple(window)), kind)
                 return guarded(ctx, mine, lambda: ctx.region(op.scatter, [total, source]), [total])
 
             return guarded(ctx, inside, sum_up, [total])
 
         if repeated:
-            frame = b.sequential(*[turn.extent for turn in repeated], inits=[total])
+            frame = b.sequential(*[turn.extent for turn in repeated], inits=flat([total]))
             with ctx.inside(frame, repeated):
                 frame.yield_(*flat(added(frame.carried[0])))
             (total,) = frame.results

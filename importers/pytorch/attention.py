@@ -138,7 +138,7 @@ def gradients(
     of_query = ctx.matmul(of_products, key)
     of_key = ctx.matmul(ctx.transpose(of_products, swap), query)
     of_key, of_value = (_summed_heads(ctx, x, own) for x in (of_key, of_value))
-    return *(ctx.convert(x, kind) for x in (of_query, of_key, of_value)), of_scores
+    return ctx.convert(of_query, kind), ctx.convert(of_key, kind), ctx.convert(of_value, kind), of_scores
 
 
 def _weights(
