@@ -22,6 +22,14 @@ from trivium.backends.gpu.nvptx import Nvptx
 from trivium.backends.llvm.code import Code
 
 
+@pytest.fixture(autouse=True, scope="module")
+def threads_round() -> Iterator[None]:
+    """Lets matrix instructions multiply all f32 that may be rounded, and not only where that is faster."""
+    tiles.THREADS_ROUND = True
+    yield
+    tiles.THREADS_ROUND = False
+
+
 @pytest.fixture(scope="session")
 def device() -> GpuClient:
     """The client of the first OpenCL device."""

@@ -51,6 +51,7 @@ def matrix_instructions(item: Product) -> str:
     tiles.TENSOR_TILES = ((size, 1),)
     tiles.WIDE_LEAST = 1 if size == max(tiles.WIDE_TILE) else tiles.LARGEST
     tiles.WIDE_WASTE = float("inf")
+    tiles.THREADS_ROUND = True
     module = product(*shape, layout, dtype, "negate")
     given = numbers(module)
     executable = compiled(module, tf32=True)

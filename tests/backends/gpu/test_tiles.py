@@ -13,6 +13,7 @@ from trivium.backends.gpu.schedule import parallel_loop
 from trivium.backends.gpu.target import GpuTarget
 from trivium.compiler.kernel.structure import Block
 from trivium.compiler.program import Launch
+from trivium.compiler.schedule import Unit
 from trivium.compiler.stages import CompileOptions, Stages
 from trivium.ir.func import Module
 
@@ -97,3 +98,19 @@ def test_warps(tile: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None
     plan = tiles.choose(step.kernel, loop, target)
     assert plan is not None
     assert tiles.launch(plan) == (256 * 256, (256 // tile) ** 2, threads)
+
+
+@pytest.mark.parametrize(("layout", "rounded"), [((1, 1), True), ((1, 0), False)])
+def test_only_what_the_device_copies_is_rounded(
+    layout: tuple[int, int], rounded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of these factors, only those whose depth is contiguous are boxes of square tiles."""
+    monkeypatch.setattr(tiles, "THREADS_ROUND", False)
+    target = replace(nvptx.target("sm_90a"), tf32=True)
+    (step,) = Stages(product(1024, 1024, 256, layout), target, CompileOptions()).program.steps
+    assert isinstance(step, Launch)
+    loop = parallel_loop(step.kernel)
+    assert loop is not None
+    plan = tiles.choose(step.kernel, loop, target)
+    assert plan is not None
+    assert (plan.mapping(Unit.MATRIX) is not None) is rounded
