@@ -36,7 +36,7 @@ def test_the_code_is_a_plan_and_a_binary(artifact: Artifact) -> None:
     steps, binary = plan.from_bytes(artifact.code)
     assert binary[:4] == MAGIC
     (launch,) = (step for step in steps.steps if isinstance(step, plan.Launch))
-    assert (launch.blocks, launch.threads) == (25, 256)
+    assert (launch.blocks, launch.threads) == (200, 256)  # 32 neighbours each, for each of which eight threads sum up
     assert artifact.machine.triple == TRIPLE
     assert artifact.texts["donated"] == "1"
     assert "grid(" in artifact.texts["schedules"]
