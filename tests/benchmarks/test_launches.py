@@ -21,7 +21,8 @@ def test_ours() -> None:
     }"""
     assert launches(trivium.parse(total.replace("N", "1000"))) == 1
     assert launches(trivium.parse(total.replace("N", "1000000"))) == 2
-    assert launches(running(integers(5000), 0)) == 3
+    assert launches(running(integers(5000), 0)) == 1
+    assert launches(running(integers(50_000), 0)) == 3
 
 
 def test_theirs() -> None:
