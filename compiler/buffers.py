@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from trivium.compiler.donation import Together, Wishes, share_arguments
 from trivium.compiler.kernel import may_share
-from trivium.compiler.liveness import Liveness
+from trivium.compiler.liveness import Liveness, during
 from trivium.compiler.placement import Allocation, place
 from trivium.compiler.program import Arena, Array, Copy, Launch, Output, Program, Step, nested, replace_values, walk
 from trivium.compiler.target import Target
@@ -46,9 +46,8 @@ def _planned(
     points = Liveness(program).points
     allocations = _allocations(points)
     for first, last, values in together:
-        during = (1 << (2 * last + 1)) - (1 << (2 * first))
         for value in values & allocations.keys():
-            allocations[value].points |= during
+            allocations[value].points |= during(first, last)
     _coalesce_copies(program, allocations)
     share_arguments(program, points, allocations, donated, together, target.loops_in_order)
     _reuse_operands(program, allocations, target.loops_in_order)

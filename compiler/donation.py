@@ -10,6 +10,7 @@ import operator
 from collections.abc import Mapping, Sequence
 
 from trivium.compiler.kernel import may_share, storage_bytes
+from trivium.compiler.liveness import during
 from trivium.compiler.placement import Allocation
 from trivium.compiler.program import Array, Input, Launch, Program, Step, operands, walk
 from trivium.ir.attributes import Integer
@@ -60,7 +61,7 @@ def share_arguments(
                 continue
             result.points |= points[argument]
             for first, last in batches:
-                result.points |= (1 << (2 * last + 1)) - (1 << (2 * first))
+                result.points |= during(first, last)
             argument.storage = Input(index, number)
             free.remove(number)
             break

@@ -8,6 +8,11 @@ from collections.abc import Iterable
 from trivium.compiler.program import Array, Copy, Program, Step, Switch, While, reads, walk, writes
 
 
+def during(first: int, last: int) -> int:
+    """Returns the points from the beginning of one step to the end of another."""
+    return (1 << (2 * last + 1)) - (1 << (2 * first))
+
+
 class Liveness:
     """`points`: when each value is alive, as the bits of a number. Step `p` in the order of `walk` has the point 2 * p
     while it runs and 2 * p + 1 after it. The destination of a copy does not count as alive while the copy runs: if the

@@ -280,8 +280,8 @@ class Contracted(ABC):
         return sum(subscript.position.terms.get(loop, 0) * stride for subscript, stride in pairs)
 
     def is_whole(self, access: Access, loops: list[ContractionLoop], elements: int) -> bool:
-        """Whether so many elements along the last one of `loops` are neighbours in memory, begin at a multiple of that
-        number, and exist all or not at all."""
+        """Whether each run of `elements` elements along the last one of `loops` is contiguous in memory, begins at a
+        multiple of that number, and exists as a whole or not at all."""
         if not loops or loops[-1].extent % elements or access.buffer.offset % elements:
             return False
         inner, found = loops[-1], False

@@ -127,8 +127,8 @@ class RowEmitter(GpuEmitter):
             return
         address = self.analysis.address(load.buffer, load.indices)
         plan = self.schedule.loops[loop]
-        own = {index: (plan, d) for d, index in enumerate(loop.indices)}
-        own = {index: (plan.extents, d) if plan.extents[d] != 1 else None for index, (_, d) in own.items()}
+        dimensions = enumerate(zip(loop.indices, plan.extents, strict=True))
+        own = {index: (plan.extents, d) if extent != 1 else None for d, (index, extent) in dimensions}
         key = load.buffer, plan.lanes, kept, _same(address, own)
         if key not in self._kept:
             self.instruction(load)

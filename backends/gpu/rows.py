@@ -195,13 +195,13 @@ def _threads(rows: int, longest: int, target: GpuTarget, elements: int) -> int:
 
 
 def is_kept(loop: Loop, rounds: int, lanes: int) -> bool:
-    """Whether what a loop loads in so many rounds stays in registers."""
+    """Whether what a loop loads in this number of rounds stays in registers."""
     size = len(loop.body.instructions)
     return vectors.is_plain(loop.body) and rounds * lanes <= KEPT and rounds * size <= WRITTEN_OUT
 
 
 def at_once(loop: Loop, lanes: int) -> int:
-    """Returns the number of rounds whose loads begin together, each of vectors of so many lanes."""
+    """Returns the number of rounds whose loads are issued together; each loads vectors of `lanes` elements."""
     rounds = max(ROUNDS, AT_ONCE // lanes) if vectors.is_plain(loop.body) else 1
     while rounds > 1 and rounds * len(loop.body.instructions) > WRITTEN_OUT:
         rounds //= 2

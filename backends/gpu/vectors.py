@@ -18,7 +18,7 @@ COSTLY = 48.0
 """The cost of an element from which on computing takes longer than memory."""
 
 REGISTERS = 160.0
-"""The cost of a vector from which on it needs so many registers that too few threads run at a time."""
+"""The cost from which on a vector takes too many registers: too few threads would run at the same time."""
 
 FEWEST = 1 << 14
 """The number of vectors below which one thread for each element is faster, because it keeps more of a device busy."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from trivium.importers.pytorch.attention import Dropped, attended, gradients
 from trivium.importers.pytorch.context import STATE, Context, Randomness, rule
-from trivium.importers.pytorch.random import below, randomness
+from trivium.importers.pytorch.random import below, masked, randomness
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64, UI64, ElementType, TensorType
@@ -214,7 +214,7 @@ def _dropped(ctx: Context, p: float) -> Dropped:
     def dropped(x: Value) -> Value:
         if not found:
             found.append(below(ctx, x.type.static_shape, 1 - p))
-        return ctx.select(found[0], ctx.scaled(x, 1 / (1 - p) if p < 1 else 0), ctx.full_like(x, 0))
+        return masked(ctx, x, found[0], p)
 
     return dropped
 

@@ -58,7 +58,12 @@ def dropped_out(ctx: Context, x: Value, p: float) -> tuple[Value, Value]:
     if p == 1:
         return ctx.full_like(x, 0), ctx.full(shape, False, I1)
     kept = below(ctx, shape, 1 - p)
-    return ctx.select(kept, ctx.scaled(x, 1 / (1 - p)), ctx.full_like(x, 0)), kept
+    return masked(ctx, x, kept, p), kept
+
+
+def masked(ctx: Context, x: Value, kept: Value, p: float) -> Value:
+    """Returns `x` with zero for elements that are not kept, and the others scaled up, of which a share `p` is lost."""
+    return ctx.select(kept, ctx.scaled(x, 1 / (1 - p) if p < 1 else 0), ctx.full_like(x, 0))
 
 
 @rule("aten.native_dropout.default")

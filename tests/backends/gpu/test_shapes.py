@@ -40,7 +40,7 @@ def test_large_products_have_large_tiles() -> None:
 
 @pytest.mark.parametrize(("rows", "columns", "depth"), [(128, 768, 768), (128, 768, 3072), (49, 512, 4608)])
 def test_few_tiles_are_shared(rows: int, columns: int, depth: int) -> None:
-    """By so many blocks that most multiprocessors have one."""
+    """Enough blocks share a tile that most multiprocessors have one."""
     mark, loop = marked(rows, columns, depth)
     (plan,) = shapes.plans(mark, loop)
     found = shapes.shape_of(plan)
