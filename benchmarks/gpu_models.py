@@ -4,64 +4,41 @@ python -m benchmarks.gpu_models [--seconds 5] [--tf32] [name ...]
 
 Before anything is measured, results (for a training step, the gradients) are compared with those of PyTorch in f64.
 Ours may differ by 1 % (with tf32, 5 %) of the largest element, or twice as much as TorchInductor's. A training step
-is a forward and a backward pass, without an optimizer. Both compute with f32, or both may round factors to tf32. If a
-model fails, hangs or is wrong, its line reports that, and the others are measured nevertheless: each model has a
-process of its own."""
+is a forward and a backward pass, without an optimizer. Where the name has no type, both compute with f32, or both may
+round factors to tf32. If a model fails, hangs or is wrong, its line reports that, and the others are measured
+nevertheless: each model has a process of its own."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import Any
 
 import click
 import torch
 
 from benchmarks.apart import apart
 from benchmarks.gpu import OURS, Call, brief, timed
-from benchmarks.launches import without_dropout
-from benchmarks.rows.models import Part, bert_base, resnet_50
+from benchmarks.gpu_workloads import WORKLOADS, Workload
 
 PEER = "inductor"
 TOLERANCE, TOLERANCE_OF_TF32 = 1e-2, 5e-2
 ROUNDS = 5
 
-Example = Callable[[], Any]
-"""Makes a model and its inputs."""
-
-
-def gpt2_without_dropout() -> Any:
-    """Returns GPT-2 for training, whose gradients do not depend on random numbers."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    model = GPT2LMHeadModel(GPT2Config(use_cache=False, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0))
-    return Part(model, "input_ids"), (torch.randint(0, 50_000, (1, 128)),)
-
-
-MODELS: dict[str, tuple[Example, bool]] = {
-    "BERT-base": (bert_base, False),
-    "ResNet-50": (resnet_50, False),
-    "BERT-base, training step": (without_dropout, True),
-    "ResNet-50, training step": (resnet_50, True),
-    "GPT-2, training step": (gpt2_without_dropout, True),
-}
-"""Each model, and whether it is trained."""
-
 
 class Contender:
     """A model that a backend has compiled, on a device; without a backend, it runs in PyTorch, with f64."""
 
-    def __init__(self, backend: str, example: Example, trains: bool, device: str) -> None:
+    def __init__(self, backend: str, workload: Workload, device: str) -> None:
         torch.manual_seed(0)
-        model, inputs = example()
-        self.model, self.trains = model.to(device).train(trains), trains
-        self.inputs = [x.to(device) for x in inputs]
-        if backend:
-            self.compiled = torch.compile(self.model, backend=backend)
-            return
-        self.compiled = self.model.double()
-        self.inputs = [x.double() if x.is_floating_point() else x for x in self.inputs]
+        model, inputs = workload.example()
+        self.trains, self.casts = workload.trains, None
+        dtype = workload.dtype if backend else torch.float64
+        if backend and workload.trains and dtype != torch.float32:
+            self.casts, dtype = dtype, torch.float32
+        self.model, self.device = model.to(device).to(dtype).train(workload.trains), device
+        self.inputs = [x.to(device, dtype if x.is_floating_point() else x.dtype) for x in inputs]
+        self.compiled = torch.compile(self.model, backend=backend) if backend else self.model
 
     def run(self) -> list[torch.Tensor]:
         """Returns what one run computes."""
@@ -69,7 +46,8 @@ class Contender:
             with torch.no_grad():
                 return [self.compiled(*self.inputs)]
         self.model.zero_grad()
-        found = self.compiled(*self.inputs)
+        with torch.autocast(self.device, self.casts, enabled=self.casts is not None):
+            found = self.compiled(*self.inputs)
         (found if found.dtype == torch.float64 else found.float()).square().mean().backward()
         return [p.grad for p in self.model.parameters() if p.grad is not None]
 
@@ -103,13 +81,14 @@ def measured(
     name: str, backends: Sequence[str], device: str, wait: Callable[[], object], seconds: float
 ) -> dict[str, float]:
     """Returns the median time of a run of each backend, in seconds."""
-    example, trains = MODELS[name]
+    workload = WORKLOADS[name]
     torch._dynamo.reset()
-    contenders = {backend: Contender(backend, example, trains, device) for backend in backends}
+    contenders = {backend: Contender(backend, workload, device) for backend in backends}
     results = {backend: contender.run() for backend, contender in contenders.items()}
-    exact = Contender("", example, trains, device).run()
+    exact = Contender("", workload, device).run()
     wait()
     errors = {backend: difference(found, exact) for backend, found in results.items()}
+    del results, exact
     tolerance = TOLERANCE_OF_TF32 if rounds_to_tf32() else TOLERANCE
     for backend, error in errors.items():
         if not error <= max(tolerance, 2 * errors[backends[-1]]):
@@ -151,7 +130,7 @@ def main(seconds: float, tf32: bool, limit: float, exactly: str | None, names: t
     click.echo(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {'tf32' if tf32 else 'f32'}\n")
     click.echo("| model | ours | their time over ours |\n| --- | --- | --- |")
     failed = list[str]()
-    for name in MODELS:
+    for name in WORKLOADS:
         if exactly not in (None, name) or (names and not any(asked in name for asked in names)):
             continue
         line, is_measured = row_apart(name, seconds, tf32, limit) if limit else row(name, seconds)

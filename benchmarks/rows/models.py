@@ -61,29 +61,37 @@ def gpt2() -> Example:
 
 
 class Decoder(NN.Module):
-    """One step of GPT-2: the token after the first half of a static cache, which is the same in every call."""
+    """One step of a decoder: the token after the first half of a static cache, which is the same in every call."""
 
     LENGTH = 256
 
-    def __init__(self) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
-        from transformers import GPT2Config, GPT2LMHeadModel, StaticCache
+        from transformers import StaticCache
 
-        config = GPT2Config()
-        self.model = GPT2LMHeadModel(config).eval()
-        self.cache = StaticCache(config=config, max_cache_len=self.LENGTH)
+        self.model = model.eval()
+        self.cache = StaticCache(config=model.config, max_cache_len=self.LENGTH)
         with torch.no_grad():
-            self.model(torch.randint(0, 50_000, (1, self.LENGTH // 2)), past_key_values=self.cache)
+            self.model(torch.randint(0, 30_000, (1, self.LENGTH // 2)), past_key_values=self.cache)
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Decoder:
+        """Converts and moves the cache, too, whose tensors are no buffers of a module."""
+        for layer in self.cache.layers:
+            layer.keys, layer.values = fn(layer.keys), fn(layer.values)  # type: ignore[union-attr]
+            layer.cumulative_length = fn(layer.cumulative_length)  # type: ignore[union-attr]
+        return super()._apply(fn, recurse)
 
     def forward(self, token: torch.Tensor) -> torch.Tensor:
         for layer in self.cache.layers:
             layer.cumulative_length.fill_(self.LENGTH // 2)  # type: ignore[union-attr]
-        place = torch.full((1, 1), self.LENGTH // 2)
+        place = torch.full((1, 1), self.LENGTH // 2, device=token.device)
         return self.model(token, past_key_values=self.cache, position_ids=place, return_dict=False)[0]
 
 
 def decoder() -> Example:
-    return Decoder(), (torch.randint(0, 50_000, (1, 1)),)
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    return Decoder(GPT2LMHeadModel(GPT2Config())), (torch.randint(0, 50_000, (1, 1)),)
 
 
 def growing_cache(threads: int) -> dict[str, Call]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -11,6 +13,7 @@ from click.testing import CliRunner
 from torch import nn
 
 from benchmarks import gpu_models
+from benchmarks.gpu_workloads import Workload
 
 pytestmark = pytest.mark.torch
 
@@ -19,9 +22,10 @@ def small():
     return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3)), (torch.ones(2, 6),)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("trains", [False, True])
-def test_contenders_are_compared_and_measured(monkeypatch: pytest.MonkeyPatch, trains: bool) -> None:
-    monkeypatch.setitem(gpu_models.MODELS, "small", (small, trains))
+def test_contenders_are_compared_and_measured(monkeypatch: pytest.MonkeyPatch, trains: bool, dtype: Any) -> None:
+    monkeypatch.setitem(gpu_models.WORKLOADS, "small", Workload(small, trains, dtype))
     waited = []
     times = gpu_models.measured("small", ("trivium", "eager"), "cpu", lambda: waited.append(1), 0.0)
     assert set(times) == {"trivium", "eager"}
@@ -30,7 +34,7 @@ def test_contenders_are_compared_and_measured(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(gpu_models.MODELS, "small", (small, False))
+    monkeypatch.setitem(gpu_models.WORKLOADS, "small", Workload(small))
     monkeypatch.setattr(gpu_models, "difference", lambda found, expected: float("nan"))
     with pytest.raises(ClickException, match="small: trivium differs by nan of the largest element"):
         gpu_models.measured("small", ("trivium", "eager"), "cpu", lambda: None, 0.0)
@@ -42,7 +46,7 @@ def test_a_failing_model_is_reported_and_the_next_one_is_measured(monkeypatch: p
             raise ImportError("there is no such model")
         return {gpu_models.OURS: 2e-3, gpu_models.PEER: 3e-3}
 
-    monkeypatch.setattr(gpu_models, "MODELS", dict.fromkeys(("none", "small"), (small, False)))
+    monkeypatch.setattr(gpu_models, "WORKLOADS", dict.fromkeys(("none", "small"), Workload(small)))
     monkeypatch.setattr(gpu_models, "measured", measured)
     monkeypatch.setattr(gpu_models, "round_to_tf32", lambda allowed: None)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
