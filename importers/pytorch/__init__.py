@@ -10,6 +10,7 @@ from trivium.importers.pytorch import (
     creation,
     ctc,
     cuda_attention,
+    cuda_cells,
     elementwise,
     flexible_attention,
     fourier,
@@ -37,8 +38,11 @@ from trivium.importers.pytorch.outputs import ImportedGraph, InputIndex, ResultI
 from trivium.importers.pytorch.program import import_file, import_graph, import_module
 
 FAMILIES = (
-    *(activation, attention, comparison, control, convolution, creation, ctc, cuda_attention, elementwise),
+    *(activation, attention, comparison, control, convolution, creation, ctc),
     *(
+        cuda_attention,
+        cuda_cells,
+        elementwise,
         flexible_attention,
         fourier,
         indexing,

@@ -1,5 +1,5 @@
-"""Ops that PyTorch keeps out of graphs, because it does not know the shapes of their results before they run, although
-graphs for Trivium may have them. For other compilers nothing changes."""
+"""Ops that PyTorch keeps out of graphs, because it does not know the shapes of their results before they run, or does
+not describe these to its tracer, although graphs for Trivium may have them. For other compilers nothing changes."""
 
 from __future__ import annotations
 
@@ -67,3 +67,35 @@ def ctc_loss_backward(mode: FakeTensorMode, op: OpOverload, grad: Tensor, log_pr
     _require_ours(op)
     with mode:
         return torch.empty_like(log_probs, memory_format=torch.contiguous_format)
+
+
+def _described(op: OpOverload) -> Callable[[Callable[..., object]], None]:
+    """Registers a description of an op that PyTorch does not describe, or not for all arguments that it takes."""
+
+    def register(function: Callable[..., object]) -> None:
+        def described(mode: FakeTensorMode, op: OpOverload, *given: object, **named: object) -> object:
+            if not _is_ours():
+                return NotImplemented
+            with mode:
+                return function(*given, **named)
+
+        register_op_impl(op)(described)
+
+    return register
+
+
+@_described(torch.ops.aten._thnn_fused_lstm_cell.default)
+def _lstm_cell(gates: Tensor, _: Tensor, cx: Tensor, *biases: Tensor | None) -> tuple[Tensor, ...]:
+    return cx.new_empty(cx.shape), cx.new_empty(cx.shape), gates.new_empty(gates.shape)
+
+
+@_described(torch.ops.aten._thnn_fused_gru_cell.default)
+def _gru_cell(gates: Tensor, _: Tensor, hx: Tensor, *biases: Tensor | None) -> tuple[Tensor, ...]:
+    return hx.new_empty(hx.shape), hx.new_empty(hx.shape[0], 5 * hx.shape[1])
+
+
+@_described(torch.ops.aten._thnn_fused_gru_cell_backward.default)
+def _gru_cell_backward(grad_hy: Tensor, workspace: Tensor, has_bias: bool) -> tuple[Tensor | None, ...]:
+    width = 3 * grad_hy.shape[1]
+    of_gates = [grad_hy.new_empty(grad_hy.shape[0], width) for _ in range(2)]
+    return *of_gates, grad_hy.new_empty(grad_hy.shape), *(grad_hy.new_empty(width) if has_bias else None for _ in "ab")

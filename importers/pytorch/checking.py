@@ -14,6 +14,9 @@ from trivium.ir.types import I1, I64, is_integer
 IN_SELF = "index out of range in self"
 """What some kernels say of any wrong index."""
 
+LOSSES = ("aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default")
+"""Ops whose targets, where they are decomposed, are the indices of another op."""
+
 
 def check_indices(
     ctx: Context, indices: Value, extent: Extent, dim: int, error: type[Exception], wraps: bool = False, by: str = ""
@@ -21,6 +24,8 @@ def check_indices(
     """Checks that indices along a dimension are within its extent; those that `wraps` may count from the end. `by` is
     the function that PyTorch's message names."""
     message = f"{by}index {{index}} is out of bounds for dimension {dim} with size {{extent}}"
+    if ctx.origin in LOSSES:
+        error, message = IndexError, "Target {index} is out of bounds."
     _check_between(ctx, indices, extent, error, message, wraps)
 
 

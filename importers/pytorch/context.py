@@ -67,6 +67,9 @@ class Context(DynamicEmitter, context.Context[fx.GraphModule, Operand]):
     described: Sequence[Meta] = ()
     """PyTorch's descriptions of the node's results."""
 
+    origin: str = ""
+    """The op that PyTorch has decomposed into the node among others."""
+
     def __init__(self, block: Block, before: Operation | None = None, location: Location = UNKNOWN):
         super().__init__(block, before, location)
         self.sizes, self.vectors, self.symbols = {}, {}, Symbols()

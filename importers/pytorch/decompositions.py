@@ -113,6 +113,12 @@ def nan_to_num(
     return torch._refs.nan_to_num(self, nan, posinf, neginf)
 
 
+@composed("aten.log_sigmoid_forward.default")
+def log_sigmoid_forward(self: Tensor) -> Result:
+    # PyTorch's kernel for the CPU returns rows of contiguous elements whatever it is given.
+    return decomposition_table[torch.ops.aten.log_sigmoid_forward.default](self if self.is_cuda else self.contiguous())
+
+
 @composed("aten._weight_norm_interface_backward.default")
 def weight_norm_backward(
     grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int

@@ -124,6 +124,7 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
         """Informs the context about the node under conversion."""
         emit = self.emit
         emit.describe(target_name(node), self.meta(node))
+        emit.origin = str(node.meta.get("original_aten", ""))
         picked = [user.args[1] if user.target is operator.getitem else None for user in node.users]
         emit.used = tuple(None in picked or index in picked for index in range(len(emit.results)))
         emit.metas = {

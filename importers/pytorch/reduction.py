@@ -287,6 +287,8 @@ def searchsorted(
 @rule("aten._softmax.default", "aten.softmax.int", "aten._safe_softmax.default")
 def softmax(ctx: Context, x: Value, dim: int, half_to_float: object = False) -> Value:
     """_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"""
+    if not is_float(ctx.result.element_type):
+        return _of_nothing(ctx, x)
     wide = ctx.convert(x, accumulation_type(ctx.result.element_type))
     if not x.type.rank:
         return ctx.full_like(ctx.convert(x, ctx.result.element_type), 1)
@@ -299,6 +301,13 @@ def softmax(ctx: Context, x: Value, dim: int, half_to_float: object = False) -> 
     return ctx.convert(result, ctx.result.element_type)
 
 
+def _of_nothing(ctx: Context, x: Value) -> Value:
+    """Returns the softmax of numbers that are not floats: PyTorch takes them if there are none."""
+    if 0 not in x.type.shape:
+        ctx.unsupported("self", x.type, "floats")
+    return x
+
+
 def softmax_of(ctx: Context, x: Value, d: int) -> Value:
     """Returns the softmax along one dimension."""
     power = ctx.add(ops.Exponential(ctx.minus(x, ctx.reduce(ops.Maximum, x, (d,), keep=True))))
@@ -308,6 +317,8 @@ def softmax_of(ctx: Context, x: Value, d: int) -> Value:
 @rule("aten._log_softmax.default", "aten.log_softmax.int")
 def log_softmax(ctx: Context, x: Value, dim: int, half_to_float: object = False) -> Value:
     """_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"""
+    if not is_float(ctx.result.element_type):
+        return _of_nothing(ctx, x)
     wide = ctx.convert(x, accumulation_type(ctx.result.element_type))
     if not x.type.rank:
         return ctx.full_like(ctx.convert(x, ctx.result.element_type), 0)

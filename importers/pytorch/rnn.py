@@ -174,7 +174,8 @@ def _projected(emit: Emitter, state: Value, weight: Value, bias: Value | None) -
     return product if bias is None else emit.plus(product, bias)
 
 
-def _parts(emit: Emitter, x: Value, count: int) -> list[Value]:
+def parts(emit: Emitter, x: Value, count: int) -> list[Value]:
+    """Returns the gates of a cell, which are side by side."""
     width = x.type.shape[1] // count
     return [emit.slice(x, 1, i * width, (i + 1) * width) for i in range(count)]
 
@@ -184,7 +185,7 @@ def _lstm_cell(
 ) -> tuple[Value, ...]:
     hidden, memory = states
     gates = emit.plus(x, _projected(emit, hidden, weight, bias))
-    enter, forget, candidate, leave = _parts(emit, gates, 4)
+    enter, forget, candidate, leave = parts(emit, gates, 4)
     enter, forget, leave = (emit.add(ops.Logistic(gate)) for gate in (enter, forget, leave))
     kept = emit.times(forget, memory)
     memory = emit.plus(kept, emit.times(enter, emit.add(ops.Tanh(candidate))))
@@ -195,8 +196,8 @@ def _gru_cell(
     emit: Emitter, x: Value, states: Sequence[Value], weight: Value, bias: Value | None = None
 ) -> tuple[Value, ...]:
     (hidden,) = states
-    reset, update, candidate = _parts(emit, x, 3)
-    from_reset, from_update, from_candidate = _parts(emit, _projected(emit, hidden, weight, bias), 3)
+    reset, update, candidate = parts(emit, x, 3)
+    from_reset, from_update, from_candidate = parts(emit, _projected(emit, hidden, weight, bias), 3)
     reset = emit.add(ops.Logistic(emit.plus(reset, from_reset)))
     update = emit.add(ops.Logistic(emit.plus(update, from_update)))
     candidate = emit.add(ops.Tanh(emit.plus(candidate, emit.times(reset, from_candidate))))

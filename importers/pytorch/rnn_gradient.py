@@ -122,9 +122,9 @@ def _backward(
     shown = ctx.add(ops.Tanh(memories))
     # For the hidden state: its effect on the memory and on the output gate; for the memory: its effect on the others.
     to_memory = ctx.times(gates.leave, ctx.minus(one, ctx.times(shown, shown)))
-    to_leave = ctx.times(shown, _slope(ctx, gates.leave))
-    to_enter = ctx.times(gates.candidate, _slope(ctx, gates.enter))
-    to_forget = ctx.times(_shifted(ctx, memory, memories), _slope(ctx, gates.forget))
+    to_leave = ctx.times(shown, slope(ctx, gates.leave))
+    to_enter = ctx.times(gates.candidate, slope(ctx, gates.enter))
+    to_forget = ctx.times(_shifted(ctx, memory, memories), slope(ctx, gates.forget))
     to_candidate = ctx.times(gates.enter, ctx.minus(one, ctx.times(gates.candidate, gates.candidate)))
     steps, batch, width = memories.type.static_shape
 
@@ -146,7 +146,7 @@ def _backward(
     return of_gates, of_hidden, of_memory
 
 
-def _slope(ctx: Context, gate: Value) -> Value:
+def slope(ctx: Context, gate: Value) -> Value:
     """Returns the derivative of a logistic function, from its value."""
     return ctx.times(gate, ctx.minus(ctx.scalar_like(1, gate), gate))
 

@@ -121,10 +121,25 @@ class Symbols:
         if type(expression) in ROUNDED:
             rounded = ROUNDED[type(expression)](self.float_of(emit, expression.args[0]))
             return Size(emit, emit.convert(emit.add(rounded), I64))
+        if isinstance(expression, sympy.Piecewise):
+            return self._chosen(emit, expression)
         rule = EVALUATED.get(type(expression))
         if rule is None or not expression.args:
             raise UnsupportedOpError(f"the size {expression} cannot be computed from the sizes of inputs with integers")
         return rule(emit, *(self.evaluate(emit, part) for part in expression.args))
+
+    def _chosen(self, emit: DynamicEmitter, expression: sympy.Piecewise) -> Extent:
+        """Returns the first of several values whose condition holds; the last one's is true."""
+        *pairs, (found, _) = expression.args
+        extent = self.evaluate(emit, found)
+        for value, condition in reversed(pairs):
+            holds, value = self.condition(emit, condition), self.evaluate(emit, value)
+            if isinstance(holds, bool):
+                extent = value if holds else extent
+            else:
+                chosen = emit.add(ops.Select(holds, scalar_of(emit, value), scalar_of(emit, extent)))
+                extent = Size(emit, chosen, is_sized(value) and is_sized(extent))
+        return extent
 
     def float_of(self, emit: DynamicEmitter, expression: sympy.Basic) -> Value:
         """Returns the value of an expression of floats, as a 0-d f64."""

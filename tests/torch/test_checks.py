@@ -29,6 +29,8 @@ PROGRAMS: list[tuple[Callable[..., Any], Any, list[Any]]] = [
     (lambda i: TABLE.index_add(0, i, TABLE[:2]), FINE, [WRONG, NEGATIVE]),
     (lambda i: TABLE.index_copy(0, i, TABLE[:2]), FINE, [WRONG, NEGATIVE]),
     (lambda i: TABLE.index_fill(1, i, 7.0), NEGATIVE, [FINE + 2, NEGATIVE - 1]),
+    (lambda i: functional.cross_entropy(TABLE[:2], i).round(), FINE, [FINE + 2, FINE - 1]),
+    (lambda i: functional.nll_loss(TABLE.view(1, 3, 1, 4)[..., :2], i.view(1, 1, 2)), FINE, [WRONG, FINE - 1]),
     (lambda i: torch.zeros(2).masked_scatter(i > 0, torch.ones(1)), FINE, [FINE + 1]),
     (lambda x: 7 // x, FINE + 1, [FINE]),
     (lambda x: x % (x - 1), FINE + 2, [FINE + 1]),

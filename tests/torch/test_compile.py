@@ -268,7 +268,8 @@ def test_inputs_of_every_kind(x: torch.Tensor, counts: Counts) -> None:
 def test_layouts_of_results(counts: Counts) -> None:
     def function(x):
         y = x + 1
-        return y.t().clone(), y.expand(2, 3, 3).contiguous(), torch.meshgrid(y[0], y[1], indexing="ij")
+        meshes = torch.meshgrid(y[0], y[1], indexing="ij")
+        return y.t().clone(), y.expand(2, 3, 3).contiguous(), *meshes, nn.functional.logsigmoid(y.t()).round()
 
     x = torch.arange(9.0).reshape(3, 3)
     for ours, theirs in zip(outputs_of(compiled(function)(x)), outputs_of(function(x)), strict=True):
@@ -277,6 +278,7 @@ def test_layouts_of_results(counts: Counts) -> None:
 
 
 def test_layouts_of_results_that_have_gradients(counts: Counts) -> None:
+    torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
     reference = copy.deepcopy(model)
     gradients = []

@@ -98,6 +98,7 @@ def put_between(x: Tensor, i: int) -> None:
 PLACED: dict[str, Callable[[Tensor, Tensor], object]] = {
     "row": lambda x, i: x[i.item()] * 2,
     "view of a row": lambda x, i: x[i.item()],
+    "narrowed to a row": lambda x, i: (x.narrow(0, i, 1), x.narrow(0, i, 1) * 2),
     "rows from one on": lambda x, i: x[i.item() :: 2] * 2,
     "view of rows": lambda x, i: x[: i.item()],
     "rows between two": lambda x, i: x[i.item() : i.item() + 2].sum(),

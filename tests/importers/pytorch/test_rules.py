@@ -47,7 +47,7 @@ ELSEWHERE |= {name for name in rule if "_token" in name or "check_errors" in nam
 ELSEWHERE |= {"aten._conj.default", "aten._conj_physical.default"}
 ELSEWHERE |= {name for name in rule if name.startswith("transformers.")}
 ELSEWHERE |= {"aten.mkldnn_rnn_layer.default", "aten.mkldnn_rnn_layer_backward.default"}
-ELSEWHERE |= {name for name in rule if rule.find(name).__module__.endswith(".cuda_attention")}
+ELSEWHERE |= {name for name in rule if rule.find(name).__module__.endswith((".cuda_attention", ".cuda_cells"))}
 
 NORMALIZED = torch.ops.aten._native_batch_norm_legit_no_training
 

@@ -17,7 +17,7 @@ from tests.suites.kept import load, store
 from tests.suites.runs import ROOT, Choice, File, Limits, run
 from tests.suites.torch.page import page
 
-KINDS = ("float32", "backward", "int64", "bool", "bfloat16", "complex64", "float64")
+KINDS = ("float32", "backward", "int64", "bool", "bfloat16", "complex64", "float64", "float16")
 FILE = "tests/suites/torch/opinfos.py"
 
 

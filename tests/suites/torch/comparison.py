@@ -17,7 +17,9 @@ from torch.utils import _pytree as pytree
 from trivium.ir.errors import Error, UnsupportedOpError
 
 BACKWARD = "backward"
-DTYPES = {name: getattr(torch, name) for name in ["float32", "int64", "bool", "bfloat16", "complex64", "float64"]}
+DTYPES = {
+    name: getattr(torch, name) for name in ["float32", "int64", "bool", "bfloat16", "complex64", "float64", "float16"]
+}
 KINDS = ("float32", BACKWARD, *(name for name in DTYPES if name != "float32"))
 """The tables of the suite: forward programs by dtype, and programs with gradients, in float32."""
 

@@ -78,7 +78,7 @@ def test_the_page_reports_partial_runs() -> None:
     written = page({"bool": {"collected": 9, "samples": 1, "outcomes": outcomes, "again": ["add"]}})
     assert "| bool | 1 of 9 | 1 | 1 |" in written
     assert "A table of fewer ops than there are is a seeded sample of them, as far as its time went." in written
-    assert "Not run: float32, backward, int64, bfloat16, complex64, float64." in written
+    assert "Not run: float32, backward, int64, bfloat16, complex64, float64, float16." in written
     assert "called again:\n\n- bool: add\n" in written
 
 

@@ -67,6 +67,11 @@ CASES = [
     case("topk.default", f(5, 2), 3, 0, False),
     *(case(f"{name}softmax.default", f(2, 5), 1, False) for name in ("_", "_log_")),
     *(case(f"{name}softmax.int", f(2, 5, dtype=torch.float64), -1) for name in ("", "log_")),
+    *(
+        case(f"{name}softmax.default", torch.zeros(0, 3, dtype=dtype), 1, False)
+        for name in ("_", "_log_")
+        for dtype in (torch.int64, torch.complex64)
+    ),
     case("softmax.int", f(2, 5, dtype=torch.bfloat16), -1, torch.float32),
     case("_softmax.default", SCALAR, 0, False),
     case("_log_softmax.default", SCALAR, 0, False),
