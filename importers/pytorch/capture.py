@@ -12,7 +12,7 @@ from torch import Tensor
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._ops import OpOverload
 from torch._subclasses import FakeTensorMode
-from torch._subclasses.fake_impls import register_op_impl
+from torch._subclasses.fake_impls import op_implementations_dict, register_op_impl
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
 BACKENDS: set[Callable[..., object]] = set()
@@ -99,3 +99,24 @@ def _gru_cell_backward(grad_hy: Tensor, workspace: Tensor, has_bias: bool) -> tu
     width = 3 * grad_hy.shape[1]
     of_gates = [grad_hy.new_empty(grad_hy.shape[0], width) for _ in range(2)]
     return *of_gates, grad_hy.new_empty(grad_hy.shape), *(grad_hy.new_empty(width) if has_bias else None for _ in "ab")
+
+
+_UNIQUE = torch.ops.aten.unique_consecutive.default
+_described_from_the_front = op_implementations_dict[_UNIQUE]
+
+
+def _unique_consecutive(
+    mode: FakeTensorMode,
+    op: OpOverload,
+    x: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> object:
+    """PyTorch describes the result wrongly if the dimension counts from the end."""
+    if dim is not None and dim < 0 and _is_ours():
+        dim %= max(x.dim(), 1)
+    return _described_from_the_front(mode, op, x, return_inverse, return_counts, dim)
+
+
+op_implementations_dict[_UNIQUE] = _unique_consecutive

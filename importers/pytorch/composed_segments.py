@@ -15,7 +15,16 @@ REDUCED = {"sum": "sum", "mean": "sum", "max": "amax", "min": "amin", "prod": "p
 """How the elements of a segment are combined."""
 
 
-# Bags of embeddings
+# Embeddings
+
+
+@composed("aten.embedding_renorm.default")
+def embedding_renorm(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    places = indices.reshape(-1)
+    rows = self.index_select(0, places)
+    norms = torch.linalg.vector_norm(rows, norm_type, 1, keepdim=True).to(torch.float64)
+    shorter = rows * (max_norm / (norms + 1e-7)).to(self.dtype)
+    return self.index_put([places], torch.where(norms > max_norm, shorter, rows))
 
 
 @composed("aten._embedding_bag.default", "aten._embedding_bag_forward_only.default")

@@ -71,6 +71,8 @@ def gather(ctx: Context, x: Value, dim: int, index: Value, *, sparse_grad: bool 
     """gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"""
     if not x.type.rank:
         return ctx.broadcast(x, ctx.shape)
+    if 0 in index.type.shape:  # of any rank
+        return ctx.full(ctx.extents(index), 0, x.type.element_type)
     d = dim % x.type.rank
     check_indices(ctx, index, ctx.extent(x, d), d, RuntimeError)
     return _gather(ctx, x, _all_places(ctx, index, d))
@@ -365,6 +367,8 @@ def index_reduce(
 
 
 def _scattered(ctx: Context, op: type | None, x: Value, dim_: int, index: Value, src: Value | Number) -> Value:
+    if 0 in index.type.shape:  # of any rank
+        return x
     source = ctx.tensor(src, x.type.element_type)
     d = dim(dim_, x.type.rank)
     check_indices(ctx, index, _extent_of(ctx, x, dim_), d, RuntimeError)

@@ -268,10 +268,8 @@ def searchsorted(
 ) -> Value:
     """searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str?
     side=None, Tensor? sorter=None) -> Tensor"""
-    if sorter is not None:
-        ctx.unsupported("sorter", "a tensor", "None: a sequence that is sorted")
     sequence, x = ctx.promoted(sorted_sequence, x)
-    # The position of a number is the count of elements of the sequence before it.
+    # The position of a number is the count of elements of the sequence before it, in whatever order they are.
     rows = ctx.unsqueeze(sequence, [sequence.type.rank - 1]) if sequence.type.rank > 1 else sequence
     before = ctx.compare("LE" if right or side == "right" else "LT", rows, ctx.unsqueeze(x, [x.type.rank]))
     if is_float(x.type.element_type):

@@ -52,6 +52,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], object]] = {
     "gather of chosen rows": lambda x: (lambda y: y.gather(0, (y[:, :2] * 0).long()))(x[x[:, 0] > 0]),
     "places among chosen rows": lambda x: (lambda y: y[y[:, 1].argsort()])(x[x[:, 0] > 0]),
     "unique_consecutive": lambda x: torch.unique_consecutive(x > 0, return_inverse=True, return_counts=True),
+    "unique_consecutive columns": lambda x: torch.unique_consecutive(x > 0, dim=-1),
     "item": lambda x: torch.ones(x.flatten().argmax().item() + 1) * x.sum(),
 }
 

@@ -18,6 +18,7 @@ from tests.suites.runs import ROOT, Choice, File, Limits, run
 from tests.suites.torch.page import page
 
 KINDS = ("float32", "backward", "int64", "bool", "bfloat16", "complex64", "float64", "float16")
+MORE_KINDS = ("complex128", "int32", "int16", "int8", "uint8")
 FILE = "tests/suites/torch/opinfos.py"
 
 
@@ -38,7 +39,7 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.suites.torch", description=__doc__)
-    parser.add_argument("--dtype", nargs="+", default=KINDS, choices=KINDS, help="the tables to make")
+    parser.add_argument("--dtype", nargs="+", default=KINDS, choices=KINDS + MORE_KINDS, help="the tables to make")
     parser.add_argument("--only", nargs="+", help="names of ops to run again")
     parser.add_argument("--sample", type=float, default=1.0, help="the share of the ops that is run")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")

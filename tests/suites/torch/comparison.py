@@ -17,11 +17,13 @@ from torch.utils import _pytree as pytree
 from trivium.ir.errors import Error, UnsupportedOpError
 
 BACKWARD = "backward"
-DTYPES = {
-    name: getattr(torch, name) for name in ["float32", "int64", "bool", "bfloat16", "complex64", "float64", "float16"]
-}
-KINDS = ("float32", BACKWARD, *(name for name in DTYPES if name != "float32"))
+KINDS = ("float32", BACKWARD, "int64", "bool", "bfloat16", "complex64", "float64", "float16")
 """The tables of the suite: forward programs by dtype, and programs with gradients, in float32."""
+
+MORE_KINDS = ("complex128", "int32", "int16", "int8", "uint8")
+"""Tables that are made if they are asked for."""
+
+DTYPES = {name: getattr(torch, name) for name in (*KINDS, *MORE_KINDS) if name != BACKWARD}
 
 TOLERANCES = {torch.bfloat16: 3e-2, torch.float16: 4e-3, torch.float64: 1e-9, torch.complex128: 1e-9}
 """Relative to the largest element of a result; 32 bits have the default."""

@@ -2,7 +2,7 @@
 
 import torch
 
-from tests.importers.pytorch.cases import b, case, f, p, v
+from tests.importers.pytorch.cases import b, case, f, n, p, v
 
 FIRST = {"2d": (f(1, 2, 3, 4), f(1, 2, 3, 2)), "3d": (f(1, 2, 3, 4, 2), f(1, 2, 2, 2, 3))}
 GRIDS = [(kind, mode, padding, bool(padding % 2)) for kind in FIRST for mode in range(2) for padding in range(3)]
@@ -98,4 +98,8 @@ CASES = [
         *(ROWS, WEIGHTS, TARGETS, f(4), p(4), -100, 16, "default", torch.float32),
     ),
     case("_embedding_bag.default", f(6, 3), ENTRIES, BAGS, False, 2),
+    *(
+        case("embedding_renorm.default", f(6, 3, dtype=dtype), n(2, 2, below=3), 1.0, norm)
+        for dtype, norm in ((torch.float32, 2.0), (torch.bfloat16, 1.0))
+    ),
 ]

@@ -14,6 +14,8 @@ CASES = [
     case("gather.default", X, 1, n(4, 2, 3, below=5)),
     case("gather.default", X, 0, n(2, 3, 1, below=4)),
     case("gather.default", SCALAR, 0, v(0).reshape(())),
+    case("gather.default", f(5), 0, n(2, 0, below=5)),
+    case("scatter.value", f(5), 0, n(2, 0, below=5), 1.0),
     case("take_along_dim.default", X, n(4, 2, 1, below=5), 1),
     case("take_along_dim.default", X, n(4, below=60)),
     # index

@@ -64,6 +64,7 @@ CASES = [
     case("median.default", TIES),
     case("searchsorted.Tensor", v(1.0, 2.0, 2.0, 5.0), v(2.0, 0.0, 9.0, 5.0, NAN, -NAN)),
     case("searchsorted.Tensor", i(3, 6).sort()[0], i(3, 2), right=True, out_int32=True),
+    case("searchsorted.Tensor", v(2.0, 5.0, 1.0), f(3, 2), sorter=v(2, 0, 1)),
     case("topk.default", f(5, 2), 3, 0, False),
     *(case(f"{name}softmax.default", f(2, 5), 1, False) for name in ("_", "_log_")),
     *(case(f"{name}softmax.int", f(2, 5, dtype=torch.float64), -1) for name in ("", "log_")),
