@@ -51,6 +51,12 @@ class Layouts:
 def take_layouts(module: Module) -> Layouts:
     """Returns the layouts that a host requests, and lets the program take and return arrays in the order of memory."""
     layouts = _requested(module)
+    turn(module, layouts)
+    return layouts
+
+
+def turn(module: Module, layouts: Layouts) -> None:
+    """Lets a program take and return arrays in the order of memory."""
     main = module.main
     end = main.body.terminator
     for order, argument in zip(layouts.arguments, main.arguments, strict=True):
@@ -62,7 +68,6 @@ def take_layouts(module: Module) -> Layouts:
             end.set_operand(index, turned)
     if layouts.text():
         main.refresh_type()
-    return layouts
 
 
 def _requested(module: Module) -> Layouts:

@@ -30,6 +30,9 @@ time, and would be read along memory otherwise."""
 CHEAP = (ops.Constant, ops.Iota, ops.BroadcastInDim)
 """Ops whose results are computed where they are used, so that transposing them costs nothing."""
 
+MOST_STEPS = 4
+"""The most elementwise ops, one after the other, between such an op and where its result is used."""
+
 WINDOWED = ("window_dimensions", "window_strides", "base_dilations", "window_dilations", "padding")
 PADDED = ("edge_padding_low", "edge_padding_high", "interior_padding")
 SLICED = ("start_indices", "limit_indices", "strides")
@@ -62,6 +65,8 @@ class _Sinking:
         for op in list(self._block):
             if isinstance(op, ops.Convolution) and _gains(op):
                 self._convert(op)
+            elif isinstance(op, ops.Transpose) and _moves_features(op):
+                self._twins[op.result] = op.operand
             elif op is not self._block.last and any(operand in self._twins for operand in op.operands):
                 self._sink(op)
         return True
@@ -131,6 +136,11 @@ def to_first(rank: int) -> tuple[int, ...]:
     return (0, rank - 1, *range(1, rank - 1))
 
 
+def _moves_features(op: ops.Transpose) -> bool:
+    """Whether an image whose features come last, such as an argument, is transposed."""
+    return op.result.type.rank > 2 and tuple(op.permutation) == to_first(op.result.type.rank)
+
+
 def _gains(op: ops.Convolution) -> bool:
     """Whether the features come first in a convolution, and it is faster if they come last."""
     rank = op.result.type.rank
@@ -161,8 +171,13 @@ def _rank(op: Operation) -> int | None:
     return _rank_of(op.operands[0]) if not isinstance(op, ops.Select | ops.Clamp) else _rank_of(op.operands[1])
 
 
-def _is_cheap(value: Value) -> bool:
-    return isinstance(value.defining_op, CHEAP)
+def _is_cheap(value: Value, steps: int = MOST_STEPS) -> bool:
+    """Whether a value is computed where it is used, from few elements."""
+    op = value.defining_op
+    if isinstance(op, CHEAP) or steps == 0:
+        return isinstance(op, CHEAP)
+    elementwise = isinstance(op, Op) and op.has_trait(ELEMENTWISE) and not op.regions
+    return elementwise and all(_is_cheap(operand, steps - 1) for operand in op.operands)
 
 
 def _moved_type(kind: Any) -> Any:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from trivium.importers.convolution import Geometry, largest_of_windows
 from trivium.importers.dynamic import Extent, Size, is_number, scalar_of
-from trivium.importers.emit import in_single
+from trivium.importers.emit import accumulation_type, in_single
 from trivium.importers.pytorch.context import Context, rule, spread
 from trivium.importers.pytorch.indexing import scatter_into
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I64
+from trivium.ir.types import I32, I64
+
+MOST_WINDOWS = 16
+"""The most windows that may contain a position, from which its gradient is computed one by one."""
 
 Ints = Sequence[int]
 Spread = Sequence[int] | int
@@ -103,7 +108,80 @@ def max_pool_backward(
 ) -> Value:
     """max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2]
     padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor"""
-    return adaptive_max_pool_backward(ctx, grad_output, x, indices)
+    count = int(ctx.op.split("pool")[1][0])
+    kernel, stride, padding, dilation = (
+        spread(given, count) for given in (kernel_size, stride or kernel_size, padding, dilation)
+    )
+    # The windows that may contain a position, along each dimension.
+    reaches = [-(-((k - 1) * d + 1) // s) for k, s, d in zip(kernel, stride, dilation, strict=True)]
+    if math.prod(reaches) > MOST_WINDOWS or not x.type.is_static or not grad_output.type.size:
+        return adaptive_max_pool_backward(ctx, grad_output, x, indices)
+    # Images whose channels come last in memory are computed in that order.
+    order = [*range(x.type.rank - count - 1), *range(x.type.rank - count, x.type.rank), x.type.rank - count - 1]
+    order = order if _is_channels_last(ctx, x) else list(range(x.type.rank))
+    shape = [x.type.static_shape[d] for d in order]
+    spatial = [order.index(x.type.rank - count + i) for i in range(count)]
+    windows = _Windows(ctx, shape, spatial, stride, padding, reaches)
+    place = ctx.iota((math.prod(shape[d] for d in spatial),), 0)
+    place = ctx.reshape(place, [extent if d in spatial else 1 for d, extent in enumerate(shape)])
+    place = ctx.broadcast(ctx.convert(place, I32), shape)
+    indices = windows.padded(ctx.transpose(ctx.convert(indices, I32), order), -1)
+    wide = accumulation_type(grad_output.type.element_type)
+    gradients, total = windows.padded(ctx.transpose(grad_output, order), 0), None
+    for before in itertools.product(*(range(reach - 1, -1, -1) for reach in reaches)):
+        chosen = ctx.compare("EQ", windows.at(indices, before), place)
+        term = ctx.convert(windows.at(gradients, before), wide)
+        term = ctx.select(chosen, term, ctx.full(shape, 0, wide))
+        total = term if total is None else ctx.plus(total, term)
+    assert total is not None, "a position is in at least one window"
+    return ctx.transpose(ctx.convert(total, x.type.element_type), np.argsort(order).tolist())
+
+
+def _is_channels_last(ctx: Context, x: Value) -> bool:
+    meta = ctx.metas.get(x)
+    if meta is None or meta.ndim not in (4, 5) or meta.is_contiguous():
+        return False
+    return meta.permute(0, *range(2, meta.ndim), 1).is_contiguous()
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """The windows that contain the positions of an image along its `spatial` dimensions: for each position, the last one
+    that begins at or before it, and those before that, `reaches` in all."""
+
+    ctx: Context
+    shape: Sequence[int]
+    spatial: Sequence[int]
+    stride: Sequence[int]
+    padding: Sequence[int]
+    reaches: Sequence[int]
+
+    def padded(self, x: Value, fill: int) -> Value:
+        """Returns what windows have, with `fill` for those beyond the edges."""
+        low, high = [0] * x.type.rank, [0] * x.type.rank
+        for d, s, p, reach in zip(self.spatial, self.stride, self.padding, self.reaches, strict=True):
+            low[d] = reach - 1
+            high[d] = self._last(d, s, p) - x.type.static_shape[d]
+        return self.ctx.pad(x, low, high, fill)
+
+    def at(self, x: Value, before: Sequence[int]) -> Value:
+        """Returns what the window of each position has that comes so many windows `before` the last one."""
+        ctx = self.ctx
+        for d, s, p, reach, number in zip(
+            self.spatial, self.stride, self.padding, self.reaches, before, strict=True
+        ):
+            begin = reach - 1 - number
+            x = ctx.slice(x, d, begin, begin + self._last(d, s, p))
+            held = list(x.type.static_shape)
+            several = [*held[: d + 1], s, *held[d + 1 :]]
+            kept = [*range(d + 1), *range(d + 2, len(several))]
+            repeated = ctx.reshape(ctx.broadcast_in_dim(x, several, kept), [*held[:d], held[d] * s, *held[d + 1 :]])
+            x = ctx.slice(repeated, d, p, p + self.shape[d])
+        return x
+
+    def _last(self, dimension: int, stride: int, padding: int) -> int:
+        """Returns the number of windows that begin at or before the last position."""
+        return (self.shape[dimension] - 1 + padding) // stride + 1
 
 
 @rule("aten.adaptive_max_pool2d_backward.default", "aten.adaptive_max_pool3d_backward.default")

@@ -19,15 +19,21 @@ from trivium.importers.pytorch.aliases import NONE, Numbers, layout_at
 from trivium.importers.pytorch.context import Meta, Operand
 from trivium.importers.pytorch.symbols import has_symbols
 from trivium.importers.pytorch.types import DTYPES, resolved, to_array, to_tensor
+from trivium.ir.types import TensorType
+from trivium.torch.layouts import LaidOut, inverse
 from trivium.torch.parameters import Parameters
 
-Described = ResultIndex | SizeIndex | ViewIndex | Operand
+Shown = ResultIndex | SizeIndex | ViewIndex | Operand
+Described = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]
+"""The shape, strides and type of a result."""
+
 Output = torch.Tensor | Operand
 
 
 class Variant:
     """The program of a graph for one combination of sizes. Tensors are passed by address. `layouts` maps the indices of
-    results that PyTorch does not expect in row-major order to their strides. `parameters` are part of the program."""
+    results that PyTorch does not expect in row-major order to their strides. `parameters` are part of the program, and
+    arrays that it takes and returns in another order are `laid_out`."""
 
     def __init__(
         self,
@@ -36,8 +42,10 @@ class Variant:
         layouts: dict[int, tuple[int, ...] | None],
         parameters: Parameters,
         kind: str,
+        laid_out: LaidOut,
     ):
         self.parameters = parameters
+        self.turned, self.returned = laid_out.arguments, laid_out.results
         # Where results will have gradients, a view of one would get them, too; outputs without gradients must not.
         self.detaches = kind == "forward"
         self.arguments = imported.arguments
@@ -48,26 +56,42 @@ class Variant:
         kinds = [entry.type for entry in executable.signature.results]
         is_dynamic = isinstance(executable.loaded, PartedExecutable | SpecializingExecutable)
         is_dynamic |= not all(kind.is_static for kind in kinds)
-        shapes = [] if is_dynamic else [kind.static_shape for kind in kinds]
-        dtypes = [] if is_dynamic else [DTYPES[kind.element_type] for kind in kinds]
-        made = list(zip(shapes, map(make_contiguous_strides_for, shapes), dtypes, strict=True))
-        self.results = None if is_dynamic else made
         views = [output for output in imported.outputs if isinstance(output, ViewIndex)]
         bases = {
             view.base.index: layout_of(view.view.base_meta) for view in views if isinstance(view.base, ResultIndex)
         }
-        self.layouts = {index: strides for index, strides in {**layouts, **bases}.items() if strides is not None}
+        wanted = {**layouts, **bases}
+        made = [] if is_dynamic else [self._described(i, kind, wanted.get(i)) for i, kind in enumerate(kinds)]
+        self.results = None if is_dynamic else made
+        self.layouts = {
+            index: strides
+            for index, strides in wanted.items()
+            if strides is not None and index not in self.returned
+        }
         results = [x for x in views if isinstance(x.base, ResultIndex)]
         self.open = {x.base.index: x for x in results if has_symbols(x.view.base_meta)}
         self.seen = {view.base.index for view in views if isinstance(view.base, InputIndex)}
         self.outputs = imported.outputs
         numbers = [output.index if isinstance(output, ResultIndex) else -1 for output in self.outputs]
-        self.returns_results = numbers == list(range(len(shapes))) and not self.layouts and not self.checks
+        self.returns_results = numbers == list(range(len(made))) and not self.layouts and not self.checks
+
+    def _described(self, index: int, kind: TensorType, wanted: tuple[int, ...] | None) -> Described:
+        """Returns the shape, strides and type of a result of the program, for which PyTorch may want strides."""
+        shape, order = kind.static_shape, self.returned.get(index)
+        strides = make_contiguous_strides_for(shape)
+        if order is not None:
+            places = inverse(order)
+            shape, strides = (tuple(numbers[place] for place in places) for numbers in (shape, strides))
+            strides = wanted or strides
+        return shape, strides, DTYPES[kind.element_type]
 
     def __call__(self, inputs: list[Any]) -> Sequence[Output]:
+        listed = map(inputs.__getitem__, self.arguments)
+        if self.turned:
+            listed = [x.permute(order) if order else x for x, order in zip(listed, self.turned, strict=True)]
         given = [
             x if x.is_contiguous() and x.data_ptr() and not x.is_conj() and not x.is_neg() else _plain(x)
-            for x in map(inputs.__getitem__, self.arguments)
+            for x in listed
         ]
         seen = {index: inputs[index] for index in self.seen} if self.seen else {}
         inputs.clear()
@@ -88,12 +112,15 @@ class Variant:
     def _executed(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Runs the program. If its extents depend on its data, results have shapes only afterwards."""
         if self.results is None:
-            return [to_tensor(array) for array in self.loaded.execute(*map(to_array, given))]
+            made = [to_tensor(array) for array in self.loaded.execute(*map(to_array, given))]
+            for index, order in self.returned.items():
+                made[index] = made[index].permute(inverse(order))
+            return made
         made = [_empty_strided_cpu(*result) for result in self.results]
         self.execute_at([tensor.data_ptr() for tensor in (*given, *made)])
         return made
 
-    def _output(self, output: Described, made: list[torch.Tensor], seen: dict[int, torch.Tensor]) -> Output:
+    def _output(self, output: Shown, made: list[torch.Tensor], seen: dict[int, torch.Tensor]) -> Output:
         """Returns an output of the graph: a result, a view of a result or of an input, or a constant."""
         if isinstance(output, ViewIndex):
             place, view = output.base, output.view
