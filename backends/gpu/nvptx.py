@@ -8,7 +8,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.gpu.dialect import SHARED_ALIGNMENT, STATIC_MEMORY, Body, Dialect, Entry
 from trivium.backends.gpu.target import GpuTarget
-from trivium.backends.llvm.code import F32, I8, I32, I64, Code
+from trivium.backends.llvm.code import BF16, F32, I8, I32, I64, Code
 from trivium.compiler.target import MatrixInstruction
 from trivium.ir.errors import Error
 
@@ -45,16 +45,6 @@ SWIZZLE_128 = 1 << 62
 
 FEATURES = {"sm_80": "+ptx80", "sm_90": "+ptx80", "sm_90a": "+ptx80", "sm_100": "+ptx86"}
 """For each architecture that code is emitted for, the version of PTX that has it."""
-
-
-class BFloat(ll.Type):
-    """bf16, which llvmlite does not know."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-
-BF16 = BFloat()
 
 
 class Nvptx(Dialect):
@@ -280,6 +270,7 @@ def target(architecture: str) -> GpuTarget:
         features=FEATURES[architecture],
         constant_space=CONSTANT,
         extrema=True,
+        rounds_to_bf16="llvm.nvvm.ff2bf16x2.rn",
         scans=True,
         largest_block=512,
         async_copies=True,

@@ -18,6 +18,16 @@ POINTER = ll.PointerType()
 Number = bool | int | float
 
 
+class BFloat(ll.Type):
+    """bf16, which llvmlite does not know."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+
+BF16 = BFloat()
+
+
 class Literal(FormattedConstant):
     """A constant in LLVM's text form; llvmlite would spell out every lane of a vector."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import llvmlite.ir as ll
 import numpy as np
 
-from trivium.backends.llvm.code import F32, F64, I1, I16, I32, Code, Number, literal, shaped
+from trivium.backends.llvm.code import BF16, F32, F64, I1, I16, I32, Code, Number, literal, shaped, undefined
 from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, SIGNED, bit_width, numpy_dtype, storage_bytes
 
 
@@ -124,6 +124,8 @@ def _encode(code: Code, value: ll.Value, dtype: str) -> ll.Value:
     memory = shaped(memory_type(dtype), value.type)
     if dtype == "f16" and code.target.half:
         return code.bits(code.builder.fptrunc(value, shaped(ll.HalfType(), value.type)), I16)
+    if dtype == "bf16" and code.target.rounds_to_bf16:
+        return _round_pairs(code, value)
     if dtype == "bf16":
         bits = code.bits(value, I32)
         nan = code.either(code.both(code.lshr(bits, 16), 0x8000), 0x7FC0)
@@ -139,6 +141,23 @@ def _encode(code: Code, value: ll.Value, dtype: str) -> ll.Value:
     else:
         encoded = _encode_small(code, value, _FORMATS[dtype])
     return code.builder.trunc(encoded, memory)
+
+
+def _round_pairs(code: Code, value: ll.Value) -> ll.Value:
+    """Returns f32 rounded to bf16 by a device's own instruction."""
+    builder = code.builder
+
+    def pair(low: ll.Value, high: ll.Value) -> ll.Value:
+        found = code.call(code.target.rounds_to_bf16, ll.VectorType(BF16, 2), high, low)
+        return builder.bitcast(found, I32)
+
+    if not isinstance(value.type, ll.VectorType):
+        return builder.trunc(pair(value, F32(0.0)), I16)
+    lanes = [builder.extract_element(value, I32(lane)) for lane in range(value.type.count)]
+    words = undefined(ll.VectorType(I32, len(lanes) // 2))
+    for number, (low, high) in enumerate(zip(lanes[::2], lanes[1::2], strict=True)):
+        words = builder.insert_element(words, pair(low, high), I32(number))
+    return builder.bitcast(words, ll.VectorType(I16, len(lanes)))
 
 
 def _round_bits(code: Code, bits: ll.Value, dropped: int) -> ll.Value:

@@ -27,6 +27,10 @@ class LlvmTarget(Target):
     half: bool
     """Whether conversions from and to f16 are instructions."""
 
+    rounds_to_bf16: str = ""
+    """The function of LLVM that rounds two numbers of f32 to bf16, of which the second one comes first in memory, if
+    that is an instruction."""
+
     extrema: bool = True
     """Whether LLVM's maximum and minimum, of which either operand may be NaN, become correct code."""
 

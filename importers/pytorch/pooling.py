@@ -146,8 +146,8 @@ def _is_channels_last(ctx: Context, x: Value) -> bool:
 
 @dataclass(frozen=True)
 class _Windows:
-    """The windows that contain the positions of an image along its `spatial` dimensions: for each position, the last one
-    that begins at or before it, and those before that, `reaches` in all."""
+    """The windows that contain the positions of an image along its `spatial` dimensions: the last one that begins at or
+    before a position, and those before that, `reaches` in all."""
 
     ctx: Context
     shape: Sequence[int]
@@ -167,9 +167,7 @@ class _Windows:
     def at(self, x: Value, before: Sequence[int]) -> Value:
         """Returns what the window of each position has that comes so many windows `before` the last one."""
         ctx = self.ctx
-        for d, s, p, reach, number in zip(
-            self.spatial, self.stride, self.padding, self.reaches, before, strict=True
-        ):
+        for d, s, p, reach, number in zip(self.spatial, self.stride, self.padding, self.reaches, before, strict=True):
             begin = reach - 1 - number
             x = ctx.slice(x, d, begin, begin + self._last(d, s, p))
             held = list(x.type.static_shape)

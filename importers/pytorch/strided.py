@@ -66,9 +66,7 @@ def _flat(ctx: Context, x: Value) -> Value:
     return ctx.reshape(packed, (x.type.size,))
 
 
-def _run(
-    ctx: Context, x: Value, size: Ints, stride: Ints, storage_offset: int | None
-) -> tuple[int, list[int]] | None:
+def _run(ctx: Context, x: Value, size: Ints, stride: Ints, storage_offset: int | None) -> tuple[int, list[int]] | None:
     """Returns where a view begins whose elements are next to each other in memory, each once, and its dimensions from
     the slowest to the fastest; None if they are not."""
     start = ctx.metas[x].storage_offset()
@@ -80,7 +78,7 @@ def _run(
     steps = [math.prod(size[d] for d in order[i + 1 :]) for i in range(len(order))]
     dense = all(stride[d] == step for d, step in zip(order, steps, strict=True) if size[d] > 1)
     count = math.prod(size)
-    return (begin, order) if dense and count and 0 <= begin and begin + count <= x.type.size else None
+    return (begin, order) if dense and count and begin >= 0 and begin + count <= x.type.size else None
 
 
 def _offsets(ctx: Context, x: Value, size: Ints, stride: Ints, storage_offset: int | None) -> np.ndarray:

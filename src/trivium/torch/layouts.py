@@ -1,5 +1,5 @@
-"""Images whose channels come last in memory, `torch.channels_last`: programs are row-major, so a program takes and
-returns them with their dimensions in the order of memory, instead of copies."""
+"""Tensors whose dimensions are in another order in memory, such as images in `torch.channels_last`, or transposed
+matrices: programs are row-major, so a program takes and returns them in the order of memory, instead of copies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LaidOut:
 
 
 def lay_out(imported: ImportedGraph, inputs: Sequence[object]) -> LaidOut:
-    """Lets a graph's program take and return images in the order in which PyTorch has them in memory."""
+    """Lets a graph's program take and return tensors in the order in which PyTorch has them in memory."""
     found: dict[int, object] = {}
     for output, meta in zip(imported.outputs, imported.metas, strict=True):
         if isinstance(output, ResultIndex):
@@ -44,12 +44,14 @@ def lay_out(imported: ImportedGraph, inputs: Sequence[object]) -> LaidOut:
 
 
 def _order(meta: object) -> Order | None:
-    """Returns the order of an image whose channels come last."""
-    if not isinstance(meta, torch.Tensor) or meta.ndim not in (4, 5) or has_symbols(meta):
+    """Returns the order of a tensor without gaps that is not row-major."""
+    if not isinstance(meta, torch.Tensor) or meta.layout is not torch.strided or has_symbols(meta):
         return None
-    order = (0, *range(2, meta.ndim), 1)
-    is_last = meta.layout is torch.strided and not meta.is_contiguous() and meta.permute(order).is_contiguous()
-    return order if is_last else None
+    if meta.is_contiguous():
+        return None
+    strides = meta.stride()
+    order = tuple(sorted(range(meta.ndim), key=lambda d: (-strides[d], d)))
+    return order if meta.permute(order).is_contiguous() else None
 
 
 def _from_inside(order: Order | None) -> Order:

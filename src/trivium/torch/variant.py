@@ -64,9 +64,7 @@ class Variant:
         made = [] if is_dynamic else [self._described(i, kind, wanted.get(i)) for i, kind in enumerate(kinds)]
         self.results = None if is_dynamic else made
         self.layouts = {
-            index: strides
-            for index, strides in wanted.items()
-            if strides is not None and index not in self.returned
+            index: strides for index, strides in wanted.items() if strides is not None and index not in self.returned
         }
         results = [x for x in views if isinstance(x.base, ResultIndex)]
         self.open = {x.base.index: x for x in results if has_symbols(x.view.base_meta)}
