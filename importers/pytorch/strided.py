@@ -70,7 +70,7 @@ def _run(ctx: Context, x: Value, size: Ints, stride: Ints, storage_offset: int |
     """Returns where a view begins whose elements are next to each other in memory, each once, and its dimensions from
     the slowest to the fastest; None if they are not."""
     start = ctx.metas[x].storage_offset()
-    begin = (start if storage_offset is None else storage_offset) - start
+    begin = int((start if storage_offset is None else storage_offset) - start)
     several = [d for d, extent in enumerate(size) if extent > 1]
     order = sorted(range(len(size)), key=lambda d: (-stride[d], d))
     if all(stride[a] >= stride[b] for a, b in itertools.pairwise(several)):

@@ -137,6 +137,25 @@ def test_random_networks(seed: int) -> None:
     assert kinds(after, ops.Convolution) == kinds(module, ops.Convolution)
 
 
+def test_images_that_are_given_with_features_last() -> None:
+    """What a transposed argument, and a mean's gradient, are combined with before the first convolution."""
+    kind, each = tensor(2, 6, 5, 3, of=F32), tensor(2, 3, of=F32)
+
+    def body(b, x, gradient):
+        image = b.add(ops.Transpose(x, to_first(4)))
+        spread = b.add(ops.BroadcastInDim(gradient, broadcast_dimensions=(0, 1), result=tensor(2, 3, 6, 5, of=F32)))
+        zero = splat(b, 0, image.type)
+        positive = b.add(ops.Compare(image, zero, ops.ComparisonDirection.GT))
+        chosen = b.add(ops.Select(positive, b.add(ops.Negate(spread)), zero))
+        total = b.add(ops.Reduce([chosen], [splat(b, 0, tensor(of=F32))], (0, 2, 3), scalar_region(ops.Add, F32)))[0]
+        return [total, b.add(ops.Transpose(convolution(b, chosen, 2), to_last(4)))]
+
+    after = laid_out(program_of([kind, each], body), given(kind), given(each))
+    moved = [op for op in after.walk() if isinstance(op, ops.Transpose)]
+    # What is left is of what was spread, which is computed where it is used.
+    assert [op.operand.type.static_shape for op in moved] in ([], [(2, 3, 6, 5)])
+
+
 def test_values_that_are_used_both_ways() -> None:
     """Their sum over a batch needs the features in their original dimension, the next convolution needs them last."""
 

@@ -52,5 +52,7 @@ CASES += [
     _backward(2, X, [2, 2], [2, 2], [0, 0], [1, 1], False),
     _backward(2, X, [3, 2], [2, 1], [1, 1], [1, 2], False),
     _backward(2, f(3, 6, 6), [3, 3], [2, 2], [1, 1], [1, 1], True),
+    _backward(2, f(2, 3, 7, 6).to(memory_format=torch.channels_last), [3, 2], [2, 3], [1, 0], [1, 1], True),
+    _backward(2, f(1, 2, 9, 9), [5, 5], [1, 1], [2, 2], [1, 1], False),
     _backward(3, f(1, 2, 4, 5, 6), [2, 2, 2], [2, 2, 2], [0, 0, 0], [1, 1, 1], False),
 ]
