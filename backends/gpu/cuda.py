@@ -6,16 +6,17 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from trivium.backends.gpu import dlpack, nvptx, ptxas
-from trivium.backends.gpu.cuda_library import NOT_READY, CudaError, Library, devices, during, library
-from trivium.backends.gpu.cuda_maps import CudaMaps
+from trivium.backends.gpu.cuda_library import NOT_READY, CudaError, Current, Library, devices, during, library
+from trivium.backends.gpu.cuda_maps import CudaKernel
 from trivium.backends.gpu.cuda_memory import UNTIMED, CudaMemory, Pool, PoolStatistics, Staging
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.driver import AnyDriver, Memory, Queue, Recordings
@@ -46,31 +47,6 @@ RECORDINGS = 8
 def count() -> int:
     """Returns the number of devices. Raises an `Error` if there are none."""
     return devices(library())
-
-
-class CudaKernel:
-    """A function of a module, with space for its arguments and for array descriptors. `granted`:
-    the bytes of memory that a launch grants each block."""
-
-    def __init__(self, name: str, function: int, granted: int, module: CudaModule, maps: Sequence[TensorMap] = ()):
-        self.name, self.function, self.granted = name, function, granted
-        self._module = module
-        self._maps = CudaMaps(maps)
-        self._values: ctypes.Array[ctypes.c_uint64] = (ctypes.c_uint64 * 0)()
-        self._pointers: ctypes.Array[ctypes.c_void_p] = (ctypes.c_void_p * 0)()
-
-    def given(self, arguments: Sequence[CudaMemory | None]) -> ctypes.Array[ctypes.c_void_p]:
-        """Returns pointers to the arguments, which point to the same memory in every call."""
-        count = len(arguments)
-        if len(self._values) != count:
-            self._values = (ctypes.c_uint64 * count)()
-            begin = ctypes.addressof(self._values)
-            places = (*(begin + 8 * position for position in range(count)), *self._maps.places)
-            self._pointers = (ctypes.c_void_p * len(places))(*places)
-        for position, argument in enumerate(arguments):
-            self._values[position] = argument.address if argument is not None else 0
-        self._maps.write(self._values[:])
-        return self._pointers
 
 
 class CudaModule:
@@ -105,14 +81,18 @@ class CudaStream:
         self._staging = staging
 
     def launch(self, kernel: CudaKernel, blocks: int, threads: int, arguments: Sequence[CudaMemory | None]) -> None:
+        addresses = [argument.address if argument is not None else 0 for argument in arguments]
+        self.launch_at(kernel, blocks, threads, addresses)
+
+    def launch_at(self, kernel: CudaKernel, blocks: int, threads: int, addresses: Sequence[int]) -> None:
         size = blocks, 1, 1, threads, 1, 1
-        with during(f"launching {kernel.name}, {blocks} blocks of {threads} threads"):
-            given = kernel.given(arguments)
+        with during("launching {}, {} blocks of {} threads", kernel.name, blocks, threads):
+            given = kernel.given(addresses)
             self._cuda.cuLaunchKernel(kernel.function, *size, kernel.granted, self.handle, given, None)
 
     def copy(self, target: CudaMemory, source: CudaMemory, nbytes: int) -> None:
         if nbytes:
-            with during(f"copying {nbytes} bytes on the device"):
+            with during("copying {} bytes on the device", nbytes):
                 self._cuda.cuMemcpyDtoDAsync_v2(target.address, source.address, nbytes, self.handle)
 
     def upload(self, target: CudaMemory, source: np.ndarray) -> None:
@@ -145,6 +125,33 @@ class CudaGuest(CudaStream):
         self._device.repeat_on(self, kept, addresses, enqueue)
 
 
+class Visit:
+    """A queue of another library, for a while. Ours waits for it at the end."""
+
+    __slots__ = ("_after_ours", "_current", "_device", "_guest")
+
+    def __init__(self, device: Cuda, stream: int, after_ours: bool):
+        self._device, self._after_ours = device, after_ours
+        self._guest = CudaGuest(device, stream, device._staging)
+        self._current = device.current()
+
+    def __enter__(self) -> CudaGuest:
+        self._current.__enter__()
+        if self._after_ours:
+            try:
+                self._device._follow(self._guest.handle, self._device._stream.handle)
+            except BaseException:
+                self._current.__exit__(None, None, None)
+                raise
+        return self._guest
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._device._follow(self._device._stream.handle, self._guest.handle)
+        finally:
+            self._current.__exit__(None, None, None)
+
+
 class CudaGraph:
     """Launches and copies that are enqueued with one call."""
 
@@ -153,21 +160,7 @@ class CudaGraph:
         device.owns(self, "cuGraphExecDestroy", handle)
 
 
-class Current:
-    """Makes a context current in this thread for a while."""
-
-    __slots__ = ("_context", "_cuda")
-
-    def __init__(self, cuda: Library, context: int) -> None:
-        self._cuda, self._context = cuda, context
-
-    def __enter__(self) -> None:
-        with during("entering the device's context"):
-            self._cuda.cuCtxPushCurrent_v2(self._context)
-
-    def __exit__(self, *_: object) -> None:
-        with during("leaving the device's context"):
-            self._cuda.value("cuCtxPopCurrent_v2", ctypes.c_void_p)
+_ORDERING = during("ordering two streams")
 
 
 class Cuda:
@@ -223,6 +216,7 @@ class Cuda:
         """Retains the device's context until `opened` is closed."""
         self._home = self._context = self._cuda.value("cuDevicePrimaryCtxRetain", ctypes.c_void_p, self._device)
         opened.callback(self._cuda.cuDevicePrimaryCtxRelease_v2, self._device)
+        self._current = Current(self._cuda, self._context)
 
     def _describe(self) -> None:
         """Fills in the facts about the device."""
@@ -254,7 +248,7 @@ class Cuda:
 
     def current(self) -> AbstractContextManager[None]:
         """Makes the device's context current in this thread: other libraries have their own contexts."""
-        return Current(self._cuda, self._context)
+        return self._current
 
     def owns(self, thing: object, function: str, handle: int, *operands: int) -> None:
         """Calls a function of the driver when nothing refers to `thing` any more, or when the device is closed."""
@@ -402,9 +396,13 @@ class Cuda:
         with self.current(), during("marking a place in the stream"):
             event = self._cuda.value("cuEventCreate", ctypes.c_void_p, UNTIMED)
             self._cuda.cuEventRecord(event, self._stream.handle)
+        return {**self._for_native_code, "context": self._context, "event": event}
+
+    @cached_property
+    def _for_native_code(self) -> Mapping[str, int]:
+        """Returns where the functions are with which native code uses events."""
         functions = {"wait": "cuEventSynchronize", "destroy": "cuEventDestroy_v2", **self._entering}
-        addresses = {stage: self._cuda.address(name) for stage, name in functions.items()}
-        return {**addresses, "context": self._context, "event": event}
+        return {stage: self._cuda.address(name) for stage, name in functions.items()}
 
     def address(self, memory: CudaMemory) -> int:
         return memory.address
@@ -412,21 +410,14 @@ class Cuda:
     def at_address(self, address: int, nbytes: int) -> CudaMemory:
         return CudaMemory(address, nbytes)
 
-    @contextmanager
-    def guest(self, stream: int, after_ours: bool) -> Iterator[CudaGuest]:
+    def guest(self, stream: int, after_ours: bool) -> AbstractContextManager[CudaGuest]:
         """Returns a stream of another library. Ours waits for it at the end, so that memory which it has used is not
         used again before."""
-        with self.current():
-            if after_ours:
-                self._follow(stream, self._stream.handle)
-            try:
-                yield CudaGuest(self, stream, self._staging)
-            finally:
-                self._follow(self._stream.handle, stream)
+        return Visit(self, stream, after_ours)
 
     def _follow(self, follower: int, leader: int) -> None:
         """Makes a stream wait for all work that was enqueued on another one so far."""
-        with self._linking, during("ordering two streams"):
+        with self._linking, _ORDERING:
             self._cuda.cuEventRecord(self._link, leader)
             self._cuda.cuStreamWaitEvent(follower, self._link, 0)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trivium.ir.errors import Error, ExecutionError
 
@@ -114,12 +114,12 @@ class Library:
         self._library = ctypes.CDLL(name)
         self._describe = [self._text_of("cuGetErrorName"), self._text_of("cuGetErrorString")]
         self._functions = {function: self._declared(function, kinds) for function, kinds in api.functions.items()}
+        # Attributes of the instance are found at once.
+        vars(self).update(self._functions)
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        try:
-            return self._functions[name]
-        except KeyError:
-            raise AttributeError(name) from None
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
     def value(self, name: str, kind: type, *operands: object) -> Any:
         """Returns what a function writes to where its first operand points; `operands` are all others."""
@@ -200,12 +200,12 @@ def devices(found: Library) -> int:
 
 class During:
     """Adds to the driver's errors what was being done: the innermost one. A class, because a call enters many, and a
-    generator takes several times as long."""
+    generator takes several times as long. `what` is formatted with `facts` when there is an error."""
 
-    __slots__ = ("_what",)
+    __slots__ = ("_facts", "_what")
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, what: str, *facts: object) -> None:
+        self._what, self._facts = what, facts
 
     def __enter__(self) -> None:
         pass
@@ -214,7 +214,30 @@ class During:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, CudaError) and not error.what:
-            raise CudaError(error.reason, error.code, self._what, error.api) from error
+            what = self._what.format(*self._facts) if self._facts else self._what
+            raise CudaError(error.reason, error.code, what, error.api) from error
 
 
 during = During
+
+
+class Current:
+    """Makes a context current in this thread for a while, any number of times."""
+
+    __slots__ = ("_context", "_cuda", "_left")
+
+    def __init__(self, cuda: Library, context: int) -> None:
+        self._cuda, self._context = cuda, context
+        # Where the driver tells which context was left, which nobody reads.
+        self._left = ctypes.byref(ctypes.c_void_p())
+
+    def __enter__(self) -> None:
+        with _ENTERING:
+            self._cuda.cuCtxPushCurrent_v2(self._context)
+
+    def __exit__(self, *_: object) -> None:
+        with _LEAVING:
+            self._cuda.cuCtxPopCurrent_v2(self._left)
+
+
+_ENTERING, _LEAVING = during("entering the device's context"), during("leaving the device's context")

@@ -1,5 +1,5 @@
-"""Array descriptors (tensor maps), which NVIDIA's driver encodes for kernels that use TMA. They contain addresses, and
-are therefore encoded again when an array has moved."""
+"""The arguments of kernels for NVIDIA's driver, and array descriptors (tensor maps), which it encodes for kernels that
+use TMA. They contain addresses, and are therefore encoded again when an array has moved."""
 
 from __future__ import annotations
 
@@ -37,6 +37,31 @@ class CudaMaps:
                 self._written[number] = None
                 _encode(self.places[number], one, address)
                 self._written[number] = address
+
+
+class CudaKernel:
+    """A function of a module, with space for its arguments and for array descriptors. `granted`:
+    the bytes of memory that a launch grants each block. The `module` lives as long."""
+
+    def __init__(self, name: str, function: int, granted: int, module: object, maps: Sequence[TensorMap] = ()):
+        self.name, self.function, self.granted = name, function, granted
+        self._module = module
+        self._maps = CudaMaps(maps)
+        self._values: ctypes.Array[ctypes.c_uint64] = (ctypes.c_uint64 * 0)()
+        self._pointers: ctypes.Array[ctypes.c_void_p] = (ctypes.c_void_p * 0)()
+
+    def given(self, addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
+        """Returns pointers to the arguments, which point to the same memory in every call."""
+        count = len(addresses)
+        if len(self._values) != count:
+            self._values = (ctypes.c_uint64 * count)()
+            begin = ctypes.addressof(self._values)
+            places = (*(begin + 8 * position for position in range(count)), *self._maps.places)
+            self._pointers = (ctypes.c_void_p * len(places))(*places)
+        self._values[:] = addresses
+        if self._maps.places:
+            self._maps.write(addresses)
+        return self._pointers
 
 
 def _encode(place: int, one: TensorMap, address: int) -> None:

@@ -80,6 +80,10 @@ class Guest(Queue[M, F], Protocol[M, F]):
         """Returns memory that belongs to the other library."""
         ...
 
+    def launch_at(self, kernel: F, blocks: int, threads: int, addresses: Sequence[int]) -> None:
+        """Does the same as `launch` with the addresses of arguments."""
+        ...
+
 
 class Driver(Repeating[M, K], Protocol[M, K]):
     """One device, and a queue of work for it. Work is done in the order in which it is queued; `download` waits until

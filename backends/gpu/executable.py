@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from trivium.backends.constants import source_of
 from trivium.backends.gpu import plan as plans
-from trivium.backends.gpu.driver import AnyDriver, Memory, Queue, Recordings
+from trivium.backends.gpu.driver import AnyDriver, Guest, Memory, Queue, Recordings
 from trivium.backends.gpu.host import function_of
 from trivium.backends.gpu.plan import Call, Collective, Copy, Launch, Step, Switch, While
 from trivium.compiler import collectives
@@ -39,6 +40,8 @@ class GpuExecutable:
         self._kernels = driver.load(binary, granted, maps) if granted else {}
         self._repeats = len(self._plan.steps) > 1 and all(isinstance(step, Launch | Copy) for step in self._plan.steps)
         self._recordings: Recordings = {}
+        self._single = self._only_launch()
+        self._picked: tuple[Callable[[Sequence[int]], Sequence[int]], list[int]] | None = None
         self._constants = [source_of(constant, constants, artifact.name) for constant in artifact.constants]
         self._functions = {step: function_of(step) for step in plans.walk(self._plan.steps) if isinstance(step, Call)}
         self._resident: list[Memory | None] | None = None
@@ -46,6 +49,14 @@ class GpuExecutable:
         self._counters: Memory | None = None
         self._guest: int | None = None
         self._lock = threading.Lock()
+
+    def _only_launch(self) -> Launch | None:
+        """Returns the launch that the program is, if its arguments are whole arguments and results, or stay."""
+        if len(self._plan.steps) != 1 or not isinstance(step := self._plan.steps[0], Launch) or not step.blocks:
+            return None
+        given = [self._plan.values[number] for number in step.arguments]
+        parts = (value.storage == "output" and value.nbytes < self.outputs[value.number].nbytes for value in given)
+        return None if any(parts) else step
 
     def whole(self) -> Artifact:
         """Returns the artifact with all constants embedded."""
@@ -118,6 +129,9 @@ class GpuExecutable:
             # The runs of one stream follow one another, also in their use of temporaries.
             after_ours, self._guest = stream != self._guest, stream
             with self._driver.guest(stream, after_ours) as guest:
+                if self._single is not None:
+                    self._launch_at(guest, self._single, pointers)
+                    return
 
                 def enqueue(queue: Queue[Any, Any]) -> None:
                     pairs = zip(pointers, (*self.inputs, *self.outputs), strict=True)
@@ -128,6 +142,32 @@ class GpuExecutable:
                     guest.repeat(self._recordings, tuple(pointers), enqueue)
                 else:
                     enqueue(guest)
+
+    def _launch_at(self, guest: Guest[Any, Any], step: Launch, pointers: Sequence[int]) -> None:
+        """Runs a program that is one launch: which of its arguments are whole arguments or results is known."""
+        if self._picked is None:
+            self._picked = self._picks(step)
+        pick, fixed = self._picked
+        with _Running(step):
+            guest.launch_at(self._kernels[step.kernel], step.blocks, step.threads, pick((*pointers, *fixed)))
+
+    def _picks(self, step: Launch) -> tuple[Callable[[Sequence[int]], Sequence[int]], list[int]]:
+        """Returns what picks the addresses of a launch's arguments from the program's pointers and those of memory that
+        stays, which come after them."""
+        begins = {"input": 0, "output": len(self.inputs)}
+        fixed: list[int] = []
+        picks = []
+        owned = self._workspace, self._counters
+        resident = self._place()
+        for memory in (*(resident[number] for number in step.arguments), *owned):
+            place = len(picks)
+            value = self._plan.values[step.arguments[place]] if place < len(step.arguments) else None
+            if memory is None and value is not None:
+                picks.append(begins[value.storage] + value.number)
+                continue
+            picks.append(len(self.inputs) + len(self.outputs) + len(fixed))
+            fixed.append(self._driver.address(memory) if memory is not None else 0)
+        return itemgetter(*picks), fixed
 
     def _enqueue(self, queue: Queue[Any, Any], arguments: Sequence[Memory], results: Sequence[Memory]) -> None:
         """Enqueues all steps of a run."""
@@ -237,7 +277,7 @@ class _Run:
             return
         owned = self._executable._workspace, self._executable._counters
         arguments = [*(self._memories[number] for number in step.arguments), *owned]
-        with _during(f"running {step.kernel}" + (f", from {step.origin}" if step.origin else "")):
+        with _Running(step):
             self._queue.launch(self._executable._kernels[step.kernel], step.blocks, step.threads, arguments)
 
     def _number(self, value: int) -> int:
@@ -266,12 +306,22 @@ class _Run:
             self.write(value, result)
 
 
-@contextmanager
-def _during(what: str) -> Iterator[None]:
-    try:
-        yield
-    except ExecutionError as error:
-        raise error.add(during=what) from error.__cause__
+class _Running:
+    """Adds to errors which launch has failed. A class, because a generator takes several times as long."""
+
+    __slots__ = ("_step",)
+
+    def __init__(self, step: Launch) -> None:
+        self._step = step
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ExecutionError):
+            step = self._step
+            what = f"running {step.kernel}" + (f", from {step.origin}" if step.origin else "")
+            raise error.add(during=what) from error.__cause__
 
 
 def _at_address(address: int, slot: Slot) -> np.ndarray:

@@ -216,14 +216,11 @@ def test_a_graph_that_pytorch_records_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_current_stream_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Stream:
-        cuda_stream = 77
-
     asked = []
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: asked.append(device) or Stream())
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: asked.append(index) or 77, raising=False)
     assert cuda.stream_of(DEVICE) == 77
-    assert asked == [DEVICE]
+    assert asked == [DEVICE.index]
 
 
 def test_constants_elsewhere_are_refused() -> None:

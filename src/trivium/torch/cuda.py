@@ -33,7 +33,8 @@ def stream_of(device: torch.device) -> int:
         raise ExecutionError(
             "PyTorch is capturing a CUDA graph, which cannot contain a Trivium program: Trivium captures its own graphs"
         )
-    return torch.cuda.current_stream(device).cuda_stream
+    # What Inductor uses: `torch.cuda.current_stream` makes an object each time.
+    return torch._C._cuda_getCurrentRawStream(device.index)
 
 
 Result = tuple[Sequence[int], Sequence[int], torch.dtype]
@@ -42,7 +43,7 @@ Result = tuple[Sequence[int], Sequence[int], torch.dtype]
 
 def empty(results: Iterable[Result], device: torch.device) -> list[torch.Tensor]:
     """Returns memory of PyTorch's own allocator."""
-    if torch.cuda.current_device() == device.index:
+    if torch._C._cuda_getDevice() == device.index:
         return [_empty_strided_cuda(*result) for result in results]
     return [torch.empty_strided(shape, strides, dtype=dtype, device=device) for shape, strides, dtype in results]
 
