@@ -25,6 +25,7 @@ class Unit(StrEnum):
     OWNERS = "owners"
     MATRIX = "matrix"
     BULK = "bulk"
+    COPIED = "copied"
     PRODUCER = "producer"
     PIECE = "piece"
     STAGES = "stages"
@@ -46,9 +47,10 @@ class Mapping:
     each does the updates of the elements that it owns.
 
     `MATRIX`: groups of `size` threads compute with matrix instructions. `BULK`: the device itself copies the operand
-    which these dimensions belong to, in lines of `size` bytes. `PRODUCER`: `size` of a block's threads only start such
-    copies, and compute nothing. `PIECE`, `STAGES`: iterations of a sum over these dimensions come in pieces of `size`,
-    and `size` pieces are in fast memory or on the way there. `SLICES`: `size` groups of threads share a piece."""
+    which these dimensions belong to, in lines of `size` bytes. `COPIED`: before that, the operand is copied as a whole,
+    to rows that begin at multiples of `size` bytes. `PRODUCER`: `size` of a block's threads only start copies of lines,
+    and compute nothing. `PIECE`, `STAGES`: iterations of a sum over these dimensions come in pieces of `size`, and
+    `size` pieces are in fast memory or on the way there. `SLICES`: `size` groups of threads share a piece."""
 
     unit: Unit
     dimensions: tuple[int, ...]

@@ -60,7 +60,7 @@ class Company:
 
 def company(kernel: Kernel, grid: Grid, target: GpuTarget) -> Company | None:
     """Returns what a kernel can share a launch with; None if it needs a separate launch."""
-    if holds(kernel.body, Update) or grid.owners > 1 or grid.atomic:
+    if holds(kernel.body, Update) or grid.owners > 1 or grid.atomic or grid.copies:
         return None
     if grid.tile:
         return Company(True, grid.threads, grid.threads, producers=grid.producers)

@@ -385,3 +385,44 @@ class Contracted(ABC):
             loops = {**batch, **self.indices("m", row), **self.indices("n", column)}
             outer = [loops[loop] for loop in self.mark.loops if loop.role != "k"]
             self.run(self.mark.epilogue, [total, *outer], lanes)
+
+    def finish_together(self, results: Sequence[tuple[ll.Value, ll.Value, ll.Value]], batch: Indices) -> None:
+        """Does the same for several sums, each with its row and column. Everything is loaded and computed before
+        anything is stored, so that loads do not wait for one another. What does not exist is computed from what does,
+        and not stored."""
+        block, pending = self.mark.epilogue, list[tuple[ll.Value | None, Epilogue]]()
+        analysis = Analysis(block)
+        schedule = serial(block, analysis)
+        for total, row, column in results:
+            lanes = total.type.count if isinstance(total.type, ll.VectorType) else 1
+            guards = [self.inside("m", row, self.side("m")), self.inside("n", column, self.side("n"))]
+            exists = self.condition([*filter(None, guards)])
+            if exists is not None:
+                row, column = (self.builder.select(exists, number, I32(0)) for number in (row, column))
+            loops = {**batch, **self.indices("m", row, True), **self.indices("n", column, True)}
+            outer = [loops[loop] for loop in self.mark.loops if loop.role != "k"]
+            pending.append((exists, Epilogue(self._emitter(analysis, schedule), block, [total, *outer], lanes)))
+        for exists, epilogue in pending:
+            if exists is None:
+                epilogue.finish()
+                continue
+            with self.builder.if_then(exists):
+                epilogue.finish()
+
+
+class Epilogue:
+    """An epilogue, for `lanes` neighbours along its last parameter, whose instructions before the first store are
+    emitted; `finish` emits the others."""
+
+    def __init__(self, emitter: Emitter, block: Block, arguments: Sequence[ll.Value], lanes: int = 1) -> None:
+        stores = [number for number, one in enumerate(block.instructions) if isinstance(one, Store) or one.blocks]
+        cut = stores[0] if stores else len(block.instructions)
+        self._emitter, self._rest = emitter, Block(instructions=block.instructions[cut:])
+        self._lanes = block.parameters[-1], lanes, None
+        emitter.values.update(zip(block.parameters, arguments, strict=True))
+        with emitter.in_lanes(*self._lanes):
+            emitter.inline(Block(instructions=block.instructions[:cut]))
+
+    def finish(self) -> None:
+        with self._emitter.in_lanes(*self._lanes):
+            self._emitter.inline(self._rest)

@@ -3,17 +3,19 @@ over threads."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import llvmlite.ir as ll
 
+from trivium.backends.gpu import operand_copies
 from trivium.backends.gpu.aligned import AlignedEmitter
 from trivium.backends.gpu.attention import FusedAttention
 from trivium.backends.gpu.bulk import BulkContraction
 from trivium.backends.gpu.contracted import Split
 from trivium.backends.gpu.contraction import TiledContraction
-from trivium.backends.gpu.dialect import WARP, WARPGROUP, Dialect
+from trivium.backends.gpu.dialect import GLOBAL_POINTER, WARP, WARPGROUP, Dialect
 from trivium.backends.gpu.half_warp_attention import HalfWarpAttention
 from trivium.backends.gpu.persistent import PersistentContraction
 from trivium.backends.gpu.pipelined import PipelinedContraction
@@ -57,7 +59,8 @@ def emit_kernel(
     """Defines `void name(ptr, ..., ptr)`: one pointer for each parameter of `kernel`, the workspace, of which the
     launch needs `size`, and the counters; then descriptions of arrays. Returns the launches: two if several blocks
     share a row, where the second one folds what the first one has left."""
-    launches, found = [], _views(kernel, schedule)
+    found = _views(kernel, schedule)
+    launches = _copies(module, name, kernel, dialect, target, size, [one for one in found.values() if one.source])
     for suffix, threads, partial in _launches(kernel, schedule, size, grid(kernel, schedule)):
         function = dialect.define(module, name + suffix, len(kernel.params) + 2, threads.threads, len(found))
         code = Code(ll.IRBuilder(function.append_basic_block("entry")), target, fast)
@@ -65,6 +68,31 @@ def emit_kernel(
         maps = tensor_maps(kernel, tuple(found.values()), threads.sides)
         launches.append(Launched(function.name, threads.blocks, threads.threads, function.granted, maps))
     return tuple(launches)
+
+
+def _copies(
+    module: ll.Module,
+    name: str,
+    kernel: Kernel,
+    dialect: Dialect,
+    target: GpuTarget,
+    size: WorkspaceSize,
+    found: Sequence[View],
+) -> list[Launched]:
+    """Defines the kernels that copy operands to the workspace, and returns their launches."""
+    launches = []
+    for number, view in enumerate(found):
+        function = dialect.define(module, f"{name}_copy{number}", len(kernel.params) + 2, operand_copies.THREADS)
+        code = Code(ll.IRBuilder(function.append_basic_block("entry")), target)
+        pointers = function.args[kernel.params.index(view.access.buffer)], function.args[len(kernel.params)]
+        copy = code.builder.gep(pointers[1], [I64(view.offset * view.size)], source_etype=I8)
+        copy.type = GLOBAL_POINTER
+        operand_copies.OperandCopy(view, code, dialect, pointers[0], copy).emit(dialect.block(code))
+        code.builder.ret_void()
+        blocks = operand_copies.blocks(view)
+        launches.append(Launched(function.name, blocks, operand_copies.THREADS, function.granted))
+        size.nbytes = max(size.nbytes, (view.offset + view.elements) * view.size)
+    return launches
 
 
 def emit_bodies(
@@ -115,7 +143,7 @@ def _launches(
         return [("", threads, None)]
     each = threads.tile * threads.width if threads.tile else sum(len(loop.inits) for loop in schedule.loops)
     offset = -(-size.nbytes // PARTIAL_ALIGNMENT) * PARTIAL_ALIGNMENT
-    size.nbytes = offset + threads.blocks * threads.beside * PARTIAL_BYTES * each
+    size.nbytes = offset + (threads.shares or threads.blocks) * threads.beside * PARTIAL_BYTES * each
     if threads.tile:
         return [("", threads, Partial(offset, threads.parts, False))]
     rest = replace(threads, blocks=threads.blocks // threads.parts)

@@ -6,6 +6,8 @@ run the epilogue for neighbouring results, and no warp waits for another one."""
 
 from __future__ import annotations
 
+import math
+
 import llvmlite.ir as ll
 
 from trivium.backends.gpu.contracted import Place
@@ -26,6 +28,9 @@ SPARE = 16
 ROWS, COLUMNS, PAD = 16, 64, 4
 """The rows of a tile that are one warp's, the columns of these that it exchanges at once, and the sums between two
 lines in its memory."""
+
+TOGETHER = 32
+"""The results that a thread computes before it stores them."""
 
 
 class PersistentContraction(ProducerContraction):
@@ -80,14 +85,18 @@ class PersistentContraction(ProducerContraction):
                 else:
                     self.store_pair(both, own(line, column))
             self.dialect.warp_barrier(code)
-            with counted(code, 0, count // lanes) as each:
-                turn = builder.mul(builder.trunc(i64(each.index), I32), I32(WARP))
-                element = builder.mul(self.plus(turn, self.lane), I32(lanes))
-                line, column = builder.udiv(element, I32(width)), builder.urem(element, I32(width))
-                line, column = (column, line) if self.swapped else (line, column)
-                total = builder.load(own(line, column), typ=kind, align=min(CHUNK, 4 * lanes))
-                row = self.plus(place.row, self.tile_row(line))
-                self.finish(total, row, self.plus(place.column, self.plus(column, begin)), place.batch)
+            together = math.gcd(count // lanes, max(1, TOGETHER // lanes))
+            with counted(code, 0, count // lanes, together) as each:
+                results = []
+                for number in range(together):
+                    turn = builder.mul(self.plus(builder.trunc(i64(each.index), I32), number), I32(WARP))
+                    element = builder.mul(self.plus(turn, self.lane), I32(lanes))
+                    line, column = builder.udiv(element, I32(width)), builder.urem(element, I32(width))
+                    line, column = (column, line) if self.swapped else (line, column)
+                    total = builder.load(own(line, column), typ=kind, align=min(CHUNK, 4 * lanes))
+                    row = self.plus(place.row, self.tile_row(line))
+                    results.append((total, row, self.plus(place.column, self.plus(column, begin))))
+                self.finish_together(results, place.batch)
 
     def own_line(self, number: int) -> ll.Value:
         """Returns which of its warp's rows the first, or the second one, of this thread is."""

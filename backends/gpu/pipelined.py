@@ -8,23 +8,21 @@ piece."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu.contracted import Contracted, Depth, Indices, Place
+from trivium.backends.gpu.contracted import Contracted, Depth, Epilogue, Indices, Place
 from trivium.backends.gpu.dialect import GLOBAL_POINTER, WARP
 from trivium.backends.gpu.shapes import Shape
 from trivium.backends.llvm.code import F32, I8, I32, I64
-from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.numbers import i64
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.contraction import Access
-from trivium.compiler.kernel.structure import Block, Store
 from trivium.compiler.schedule import serial
 
 VECTOR = 4
@@ -432,20 +430,6 @@ class PipelinedContraction(Contracted):
         safe = place if exists is None else self.builder.select(exists, place, I32(0))
         loops = self.indices("n", safe, True)
         return {**loops, inner: self.builder.add(loops[inner], I64(lane))}, exists
-
-
-class Epilogue:
-    """An epilogue whose instructions before the first store are emitted; `finish` emits the others."""
-
-    def __init__(self, emitter: Emitter, block: Block, arguments: Sequence[ll.Value]) -> None:
-        stores = [number for number, one in enumerate(block.instructions) if isinstance(one, Store) or one.blocks]
-        cut = stores[0] if stores else len(block.instructions)
-        self._emitter, self._rest = emitter, Block(instructions=block.instructions[cut:])
-        emitter.values.update(zip(block.parameters, arguments, strict=True))
-        emitter.inline(Block(instructions=block.instructions[:cut]))
-
-    def finish(self) -> None:
-        self._emitter.inline(self._rest)
 
 
 def _is_dilated(access: Access) -> bool:

@@ -27,6 +27,7 @@ class ProducerContraction(BulkContraction):
     def __init__(self, *operands: Any, blocks: int, resident: int, **facts: Any) -> None:
         super().__init__(*operands, **facts)
         self.blocks, self._resident = blocks, resident
+        self._total = 0
 
     @property
     def extra(self) -> int:
@@ -34,6 +35,7 @@ class ProducerContraction(BulkContraction):
 
     def emit(self, block: ll.Value, threads: int, split: Split | None = None) -> None:
         code, dialect, builder = self.code, self.dialect, self.builder
+        self._total = self.tiles() * (split.parts if split else 1)
         dialect.resident(code, self._resident)
         producer = builder.icmp_unsigned("==", self.thread, I32(self.threads))
         with builder.if_then(producer):
@@ -45,24 +47,23 @@ class ProducerContraction(BulkContraction):
         with builder.if_else(builder.icmp_unsigned("<", self.thread, I32(self.threads))) as (consumes, produces):
             with consumes:
                 self.exchange_registers(producing=False)
-                with self._shares(block, split) as share:
+                with self._shares(block) as share:
                     self.upcoming = share.carried
                     super().emit(builder.trunc(i64(share.index), I32), threads, split)
                     share.next = self.upcoming
             with produces:
                 self.exchange_registers(producing=True)
-                with builder.if_then(producer), self._shares(block, split) as share:
+                with builder.if_then(producer), self._shares(block) as share:
                     share.next = self._produce(builder.trunc(i64(share.index), I32), split, share.carried)
 
     def exchange_registers(self, producing: bool) -> None:
         """Emits what warps that multiply, or those that only copy, do about their registers before anything else."""
 
-    def _shares(self, block: ll.Value, split: Split | None) -> AbstractContextManager[Loop]:
+    def _shares(self, block: ll.Value) -> AbstractContextManager[Loop]:
         """A loop over the tiles, or the shares of tiles, of a block. It carries the stage of the next piece, and the
         last bit of the number of its use."""
-        total = self.tiles() * (split.parts if split else 1)
         begin = Int(self.code, self.builder.zext(block, I64))
-        return counted(self.code, begin, total, self.blocks, [I32(0), I32(0)], nonempty=True)
+        return counted(self.code, begin, self._total, self.blocks, [I32(0), I32(0)], nonempty=True)
 
     def tiles(self) -> int:
         """Returns the number of all tiles."""
@@ -107,7 +108,7 @@ class ProducerContraction(BulkContraction):
             piece.next = [*self._after(stage, phase), *sums]
         self.upcoming, sums = piece.carried[:2], piece.carried[2:]
         sums = dialect.end_products(code, sums)
-        if self.blocks < self.tiles():
+        if self.blocks < self._total:
             self._release(self.preceding(self.upcoming[0]), I1(1))
         return sums
 

@@ -49,6 +49,9 @@ class Grid:
     maps: int = 0
     """The number of arrays of which the device itself copies pieces of the tile."""
 
+    copies: int = 0
+    """The number of operands that a launch before this one copies."""
+
     producers: int = 0
     """The number of a block's threads that only start these copies."""
 
@@ -58,6 +61,9 @@ class Grid:
     atomic: bool = False
     """Whether updates are atomic operations."""
 
+    shares: int = 0
+    """The number of tiles, each times the number of blocks that share it."""
+
     @property
     def sides(self) -> dict[str, int]:
         """The rows and the columns of a tile, by the roles of their loops."""
@@ -66,7 +72,7 @@ class Grid:
     @property
     def counters(self) -> int:
         """The number of tiles that several blocks share: each has a counter of the blocks that are done."""
-        return self.blocks // self.parts if self.tile and self.parts > 1 else 0
+        return self.shares // self.parts if self.parts > 1 else 0
 
 
 def choose(kernel: Kernel, target: GpuTarget, analysis: Analysis) -> Schedule:
@@ -130,8 +136,11 @@ def grid(kernel: Kernel, schedule: Schedule) -> Grid:
         producers = found.size if (found := plan.mapping(Unit.PRODUCER)) else 0
         width, shape = tiles.columns(plan), shape_of(plan)
         persistent = producers > 0 and tiles.pipeline(tile, width).persistent
-        blocks = min(blocks, tiles.PROCESSORS) if persistent and parts == 1 else blocks * parts
-        return Grid(work, blocks, threads, False, parts, 1, False, tile, width, shape, matrix, maps, producers)
+        shares = blocks * parts
+        blocks = min(shares, tiles.PROCESSORS) if persistent else shares
+        copies = sum(mapping.unit is Unit.COPIED for mapping in plan.mappings)
+        facts = {"shape": shape, "matrix": matrix, "maps": maps, "copies": copies, "producers": producers}
+        return Grid(work, blocks, threads, parts=parts, tile=tile, width=width, shares=shares, **facts)
     spread, block = plan.mapping(Unit.GRID), plan.mapping(Unit.BLOCK)
     assert spread is not None, "the parallel loop of a kernel is spread over a grid"
     work = updates.count(plan)

@@ -5,7 +5,7 @@ dimension are zero in a box."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trivium.backends.gpu.plan import TensorMap
 from trivium.compiler.kernel import storage_bytes
@@ -39,6 +39,20 @@ class View:
     dimensions: tuple[Dimension, ...]
     offset: int
     across: bool
+    source: tuple[int, ...] = ()
+    """If the array is a copy of the operand in the workspace, at this offset: the steps of the operand's own elements,
+    of which the first one is at `begin`."""
+    begin: int = 0
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether neighbours in the operand are not neighbours in its copy."""
+        return bool(self.source) and self.source[0] != 1
+
+    @property
+    def elements(self) -> int:
+        """The number of elements of a copy, with those between its rows."""
+        return self.dimensions[-1].step * self.dimensions[-1].extent
 
     @property
     def size(self) -> int:
@@ -61,6 +75,14 @@ class View:
 
 def view(mark: Contraction, role: str) -> View | None:
     """Returns the operand that has loops of `role`, "m" or "n"; None if boxes of it cannot be copied."""
+    found = _array(mark, role)
+    if found is None or found.offset * found.size % UNIT or not _are_regular(found):
+        return None
+    return found if found.dimensions[0].step == 1 else None
+
+
+def _array(mark: Contraction, role: str) -> View | None:
+    """Returns an operand as an array, which need not be one that the device can copy boxes of."""
     access, prologue = (mark.lhs, mark.lhs_prologue) if role == "m" else (mark.rhs, mark.rhs_prologue)
     padded = any(access.padded(number) for number in range(len(access.subscripts)))
     if prologue is not None or padded or not _is_affine(access):
@@ -68,13 +90,30 @@ def view(mark: Contraction, role: str) -> View | None:
     own, depth, batch = (_dimensions(mark, access, kind) for kind in (role, "k", "batch"))
     if len(own) != 1 or len(depth) != 1:
         return None
-    size, across = storage_bytes(access.buffer.dtype), depth[0].step != 1
+    across = depth[0].step != 1
     inner, lines = (own[0], depth[0]) if across else (depth[0], own[0])
     rest = sorted((lines, *(one for one in batch if one.step)), key=lambda one: one.step)
     pairs = zip(access.subscripts, access.buffer.layout, strict=True)
     offset = access.buffer.offset + sum(one.position.offset * stride for one, stride in pairs)
-    found = View(access, (inner, *rest), offset, across)
-    return found if inner.step == 1 and offset * size % UNIT == 0 and _are_regular(found) else None
+    return View(access, (inner, *rest), offset, across)
+
+
+def copied(mark: Contraction, role: str) -> View | None:
+    """Returns a copy of an operand in the workspace of which boxes can be copied; None if there are no numbers of 32
+    bits for its elements. If matrix instructions cannot transpose it, the copy is along the depth."""
+    found = _array(mark, role)
+    if found is None or found.dimensions[0].step != 1 or len(found.dimensions) > MOST_DIMENSIONS:
+        return None
+    across = found.across and found.size == 2
+    inner = next(one for one in found.dimensions if one.role == (role if across else "k"))
+    lines = next(one for one in found.dimensions if one.role == ("k" if across else role))
+    order = [inner, lines, *(one for one in found.dimensions if one.role == "batch")]
+    made, step = [replace(inner, step=1)], -(-inner.extent * found.size // UNIT) * UNIT // found.size
+    for one in order[1:]:
+        made.append(replace(one, step=step))
+        step *= one.extent
+    source = tuple(one.step for one in order)
+    return View(found.access, tuple(made), 0, across, source, found.offset) if step < MOST_ELEMENTS else None
 
 
 def _is_affine(access: Access) -> bool:
@@ -111,17 +150,28 @@ def _are_regular(found: View) -> bool:
 
 
 def views(mark: Contraction, plan: LoopSchedule) -> dict[str, View]:
-    """Returns the operands whose pieces the device copies by itself, by a schedule of the parallel loop."""
-    bulk = [mapping.dimensions for mapping in plan.mappings if mapping.unit is Unit.BULK]
-    found = {role: view(mark, role) for role in ("m", "n") if mark.positions(role) in bulk}
-    return {role: one for role, one in found.items() if one is not None}
+    """Returns the operands whose pieces the device copies by itself, by a schedule of the parallel loop. Copies are at
+    the beginning of the workspace."""
+    bulk, first = ([one.dimensions for one in plan.mappings if one.unit is unit] for unit in (Unit.BULK, Unit.COPIED))
+    found, offset = dict[str, View](), 0
+    for role in ("m", "n"):
+        if mark.positions(role) not in bulk:
+            continue
+        one = copied(mark, role) if mark.positions(role) in first else view(mark, role)
+        assert one is not None, "the schedule has found it"
+        if one.source:
+            one = replace(one, offset=offset)
+            offset += -(-one.elements // WIDE_LINE) * WIDE_LINE
+        found[role] = one
+    return found
 
 
 def tensor_maps(kernel: Kernel, found: Sequence[View], sides: Mapping[str, int]) -> tuple[TensorMap, ...]:
     """Returns what a launch tells the device of arrays."""
     return tuple(
         TensorMap(
-            argument=kernel.params.index(one.access.buffer),
+            # The workspace comes after the arrays.
+            argument=len(kernel.params) if one.source else kernel.params.index(one.access.buffer),
             offset=one.offset * one.size,
             # Only products whose factors may be rounded read boxes of f32.
             dtype="tf32" if one.access.buffer.dtype == "f32" else one.access.buffer.dtype,

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from trivium.backends.gpu import shapes
 from trivium.backends.gpu.dialect import STATIC_MEMORY, WARP, WARPGROUP
 from trivium.backends.gpu.target import GpuTarget
-from trivium.backends.gpu.tensor_maps import WIDE_LINE, view
+from trivium.backends.gpu.tensor_maps import UNIT, WIDE_LINE, View, copied, view
+from trivium.compiler.kernel import storage_bytes
 from trivium.compiler.kernel.attention import Attention
 from trivium.compiler.kernel.contraction import Contraction, Role
 from trivium.compiler.kernel.contraction_nest import sum_of
@@ -32,9 +33,22 @@ TILES = (64, 128), (32, 32)
 TENSOR_TILES = (128, 96), (64, 8)
 """The same, for matrix instructions."""
 
-WIDE_TILE, WIDE_LEAST, WIDE_WASTE = (128, 256), 96, 1.5
+WIDE_TILES, WIDE_LEAST, WIDE_WASTE = ((128, 256), (128, 192)), 96, 1.5
 """The rows and columns of larger tiles, the number of them from which on they are used, if some warps only copy, and
 the most work for one that is needed. Matrix instructions then read less shared memory."""
+
+BEGIN, STORE, NARROW = 3.0, 3.0, 1.03
+"""What takes as long as multiplying lines of all rows and columns of a tile of 128 x 256, which is 0.65 us each on an
+H200: to begin any tile, and to store one of that size; and how much longer it takes to multiply as many numbers in
+smaller tiles."""
+
+LEFT, LEFT_MORE = 0.166, 4.4e-4
+"""The same for a tile's sums that a block leaves to another one, which adds them: a factor of their number, and one of
+its square, since caches have room for few of them. Fitted to 30 such choices."""
+
+COPIED_LEAST = 256
+"""The number of products from which on an element of an operand that the device cannot copy by itself is worth a copy
+of it that the device can."""
 
 LINE, CHUNK, STAGES = 64, 16, 3
 """With matrix instructions: the bytes of depth of a piece in shared memory, the bytes that are copied at once, and the
@@ -132,7 +146,20 @@ def parts(mark: Contraction, plan: LoopSchedule) -> int:
     if shape := shapes.shape_of(plan):
         return shapes.parts(mark, shape)
     depth = math.prod(mark.extents("k"))
-    return max(1, min(BUSY // launch(plan)[1], depth // SHORTEST_PART)) if depth >= LONG else 1
+    if depth < LONG:
+        return 1
+    if plan.mapping(Unit.PRODUCER) and pipeline(tile(plan), columns(plan)).persistent:
+        return min(range(1, depth // SHORTEST_PART + 1), key=lambda count: _wide_time(mark, plan, count))
+    return max(1, min(BUSY // launch(plan)[1], depth // SHORTEST_PART))
+
+
+def _wide_time(mark: Contraction, plan: LoopSchedule, count: int) -> float:
+    """Returns about how long a product takes in large tiles, each shared by `count` blocks: see `BEGIN`."""
+    size, shares = tile(plan) * columns(plan) / math.prod(WIDE_TILES[0]), launch(plan)[1] * count
+    lines = -(-math.prod(mark.extents("k")) * storage_bytes(mark.lhs.buffer.dtype) // WIDE_LINE)
+    each = size * (-(-lines // count) * (1.0 if size >= 1.0 else NARROW) + STORE) + BEGIN
+    left = size * shares if count > 1 else 0.0
+    return -(-shares // PROCESSORS) * each + LEFT * left + LEFT_MORE * left**2
 
 
 def split(kernel: Kernel, plan: LoopSchedule) -> dict[Loop, LoopSchedule]:
@@ -299,29 +326,51 @@ def _tensor_plan(
 ) -> LoopSchedule:
     """Returns the plan of square tiles for matrix instructions, each of which `threads` threads share."""
     warps = size // warp_rows(size) * (size // WARP_COLUMNS)
-    return _copied(mark, loop, (size, size), warps, by, threads, target)
+    return _copied(mark, loop, (size, size), warps, by, threads, target, _arrays(mark))
 
 
 def _wide_plan(mark: Contraction, loop: Loop, target: GpuTarget) -> LoopSchedule | None:
-    """Returns the plan of larger tiles; None if no warp would only copy, or too much of the tiles would be beyond the
-    ends of the result."""
-    by = warpgroup_instruction(mark, target)
-    rows, columns = WIDE_TILE[::-1] if turned(mark) == "n" else WIDE_TILE
-    shares = (math.prod(mark.extents("m")) / rows, math.prod(mark.extents("n")) / columns)
-    if by is None or math.prod(map(math.ceil, shares)) > WIDE_WASTE * math.prod(shares):
+    """Returns the plan of the larger tiles that take the least time; None if no warp would only copy, or too much of
+    the tiles would be beyond the ends of the result."""
+    by, plans, found = warpgroup_instruction(mark, target), list[LoopSchedule](), _arrays(mark, by_copies=True)
+    if by is None:
         return None
-    warps = WIDE_TILE[0] // WARPGROUP_ROWS * (WARPGROUP // WARP)
-    plan = _copied(mark, loop, (rows, columns), warps, by, WARPGROUP, target)
-    return plan if plan.mapping(Unit.PRODUCER) else None
+    for wide in WIDE_TILES:
+        rows, columns = wide[::-1] if turned(found) == "n" else wide
+        shares = (math.prod(mark.extents("m")) / rows, math.prod(mark.extents("n")) / columns)
+        if math.prod(map(math.ceil, shares)) <= WIDE_WASTE * math.prod(shares):
+            warps = wide[0] // WARPGROUP_ROWS * (WARPGROUP // WARP)
+            plans.append(_copied(mark, loop, (rows, columns), warps, by, WARPGROUP, target, found))
+    plans = [plan for plan in plans if plan.mapping(Unit.PRODUCER)]
+    return min(plans, key=lambda plan: _wide_time(mark, plan, parts(mark, plan)), default=None)
 
 
-def turned(mark: Contraction) -> Role | None:
+Arrays = dict[Role, View | None]
+"""The operands of a product by the roles of their loops, if the device can copy boxes of them."""
+
+
+def _arrays(mark: Contraction, by_copies: bool = False) -> Arrays:
+    """Returns the operands as arrays. `by_copies`: also as copies, where that takes less time than what is saved: of
+    factors that are not arrays, and of one whose lines run across the depth, as those of the other one do, if matrix
+    instructions cannot transpose them."""
+    roles: tuple[Role, ...] = "m", "n"
+    found: Arrays = {role: view(mark, role) for role in roles}
+    if not by_copies:
+        return found
+    for role, other in zip(roles, roles[::-1], strict=True):
+        pays = math.prod(mark.extents(other)) >= COPIED_LEAST
+        own, beside = found[role], found[other]
+        both = own is not None and beside is not None and not own.fits and not beside.fits
+        if pays and (own is None or both):
+            found[role] = copied(mark, role) or own
+    return found
+
+
+def turned(found: Arrays) -> Role | None:
     """Returns the role of the factor whose lines in memory run across the depth, if both can be copied in boxes, and
     only this one does not fit matrix instructions."""
-    roles: tuple[Role, ...] = "m", "n"
-    found = [view(mark, role) for role in roles]
-    across: list[Role] = [role for role, one in zip(roles, found, strict=True) if one is not None and not one.fits]
-    return across[0] if len(across) == 1 and None not in found else None
+    across: list[Role] = [role for role, one in found.items() if one is not None and not one.fits]
+    return across[0] if len(across) == 1 and None not in found.values() else None
 
 
 def _copied(
@@ -332,19 +381,20 @@ def _copied(
     by: MatrixInstruction,
     threads: int,
     target: GpuTarget,
+    found: Arrays,
 ) -> LoopSchedule:
     """Returns the plan of tiles for matrix instructions, with what the device itself copies. If that is both operands,
     some warps only start the copies."""
-    roles: tuple[Role, ...] = "m", "n"
-    found = [view(mark, role) if threads == WARPGROUP and target.bulk_copies else None for role in roles]
-    copied: list[Role] = [role for role, one in zip(roles, found, strict=True) if one is not None and one.fits]
-    if by.operands == "tf32" and pipeline(*sides).persistent and turned(mark) is not None:
-        copied = list(roles)
-    copying = pipeline(*sides).copying if len(copied) == len(roles) else 0
+    boxes = found if threads == WARPGROUP and target.bulk_copies else {}
+    bulk: list[Role] = [role for role, one in boxes.items() if one is not None and one.fits]
+    if by.operands == "tf32" and pipeline(*sides).persistent and boxes and turned(boxes) is not None:
+        bulk = list(boxes)
+    copying = pipeline(*sides).copying if len(bulk) == len(found) else 0
     plan = _plan(mark, loop, sides[0], warps * WARP + copying, sides[1])
     inner = plan.mappings[-1].dimensions
     more = [Mapping(Unit.MATRIX, inner, threads)]
-    more += [Mapping(Unit.BULK, mark.positions(role), WIDE_LINE) for role in copied]
+    more += [Mapping(Unit.BULK, mark.positions(role), WIDE_LINE) for role in bulk]
+    more += [Mapping(Unit.COPIED, mark.positions(role), UNIT) for role in bulk if (one := boxes[role]) and one.source]
     more += [Mapping(Unit.PRODUCER, inner, copying)] if copying else []
     return replace(plan, mappings=(*plan.mappings, *more))
 
@@ -383,7 +433,7 @@ WIDE = Pipeline(4, resident=1, copying=WARPGROUP, persistent=True)
 
 def pipeline(rows: int, columns: int) -> Pipeline:
     """Returns how blocks work on tiles of some size."""
-    return WIDE if {rows, columns} == set(WIDE_TILE) else SQUARE
+    return WIDE if any({rows, columns} == set(wide) for wide in WIDE_TILES) else SQUARE
 
 
 def launch(plan: LoopSchedule) -> tuple[int, int, int]:

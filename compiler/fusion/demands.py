@@ -89,5 +89,16 @@ def plain_variables(demand: Indices) -> list[Variable] | None:
     return found
 
 
+def row_major_variables(index: Index) -> tuple[Variable, ...] | None:
+    """Returns the loop variables of which an index is the row-major position, the outermost first; None if it is
+    anything else."""
+    terms, step = sorted(index.terms.items(), key=lambda item: -item[1]), 1
+    for atom, factor in reversed(terms):
+        if not isinstance(atom, Variable) or factor != step:
+            return None
+        step *= atom.extent
+    return None if index.offset else tuple(atom for atom, _ in terms)  # type: ignore[misc]
+
+
 def same_extents(variables: Sequence[Variable], extents: Sequence[int]) -> bool:
     return [v.extent for v in variables if v.extent != 1] == [extent for extent in extents if extent != 1]

@@ -5,13 +5,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, Register, Subscript
 from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Index, Indices, constant, every_place, fresh, indices_of, variable
+from trivium.compiler.lowering.index import (
+    Index,
+    Indices,
+    constant,
+    every_place,
+    fresh,
+    indices_of,
+    linearize,
+    variable,
+)
 from trivium.compiler.lowering.reduction import flat, grouped, guarded
 from trivium.compiler.lowering.rules import element
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
@@ -39,6 +48,24 @@ class Loops:
         if order is not None:
             dimensions = tuple(dimensions[d] for d in order)
         return Access(buffer, dimensions)
+
+    def divided(self, extents: Sequence[Sequence[int]]) -> Loops:
+        """Returns the same with several loops, of these extents, for each dimension of the result."""
+        own: dict[str, dict[str, ContractionLoop]] = {}
+        for (name,), parts in zip(self.result, extents, strict=True):
+            loop = self.loops[name]
+            divided = {f"{name}_{n}": ContractionLoop(loop.role, extent) for n, extent in enumerate(parts)}
+            own[name] = divided if len(parts) > 1 else {name: loop}
+        places = {}
+        for name, parts in own.items():
+            indices, sizes = zip(*((variable(one), one.extent) for one in parts.values()), strict=True)
+            places[self.loops[name]] = linearize(indices, sizes)
+        lhs, rhs = (
+            tuple(replace(one, position=one.position.replace(places.get)) for one in side)  # type: ignore[arg-type]
+            for side in (self.lhs, self.rhs)
+        )
+        loops = {new: loop for name, one in self.loops.items() for new, loop in own.get(name, {name: one}).items()}
+        return Loops(loops, lhs, rhs, tuple(tuple(own[name]) for (name,) in self.result))
 
 
 def dot_loops(op: ops.DotGeneral) -> Loops:

@@ -28,7 +28,17 @@ def product(g: Generator) -> None:
     found = g.add(ops.DotGeneral(lhs, rhs, numbers, result=tensor(*batch, *rows, *columns, of=result)))
     if is_float(result) and g.chance(0.3):
         found = g.add(ops.Tanh(found))
+    if is_float(result) and g.chance(0.3):
+        found = g.add(ops.Negate(_divided(g, found)))
     g.offer(found)
+
+
+def _divided(g: Generator, value: Value) -> Value:
+    """Returns a value with some of its dimensions divided in two, perhaps in another order."""
+    parts = [next((n for n in (g.number(2, 8), 2) if extent % n == 0 and extent > n), 1) for extent in value.type.shape]
+    shape = [one for n, extent in zip(parts, value.type.shape, strict=True) for one in (n, extent // n) if one > 1]
+    value = g.add(ops.Reshape(value, result=tensor(*shape, of=value.type.element_type)))
+    return g.add(ops.Transpose(value, [int(d) for d in g.rng.permutation(len(shape))])) if g.chance(0.3) else value
 
 
 def _extents(g: Generator) -> list[int]:

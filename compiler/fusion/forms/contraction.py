@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables
+from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables, row_major_variables
 from trivium.compiler.fusion.forms.form import Form, extended
 from trivium.compiler.fusion.turning import Turned
 from trivium.compiler.kernel import Access, Kernel, Register, contraction_kernel
@@ -15,9 +16,10 @@ from trivium.compiler.kernel import Contraction as Mark
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
-from trivium.compiler.lowering.index import Index, Variable, indices_of, variable
+from trivium.compiler.lowering.index import Index, Variable, indices_of, linearize, variable
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.scalars import dtype_of
+from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ class Contraction(Form):
 
     op: Operation
     turned: Turned
+    divided: tuple[tuple[Variable, ...], ...] = field(default=(), kw_only=True)
+    """The variables of each of the op's dimensions, if a reshape divides some."""
 
     @property
     def principal(self) -> Operation:
@@ -54,15 +58,24 @@ class Contraction(Form):
     def _kernel(self, ctx: LoweringContext, group: Group) -> Kernel:
         """Returns the marked kernel; its epilogue computes and stores the outputs."""
         op, loops = self.op, loops_of(self.op)
+        variables: list[tuple[Variable, ...]] = [(v,) for v in self.space]
+        if self.divided:
+            variables, loops = list(self.divided), loops.divided([[v.extent for v in one] for one in self.divided])
         accumulate = dtype_of(accumulate_type(op.results[0].type.element_type))
         outer = [name for name, loop in loops.loops.items() if loop.role != "k"]
         accesses = self._accesses(ctx, loops)
         with ExitStack() as stack:
             block = stack.enter_context(ctx.block(ctx.b.block(accumulate, *["i64"] * len(outer))))
             total, registers = block.parameters[0], dict(zip(outer, block.parameters[1:], strict=True))
-            for v, names in zip(self.space, loops.result, strict=True):
-                ctx.bind(v, _result_index(loops, names, registers))
-            ctx.know(op.results[0], indices_of(self.space), converted(ctx, total, op.results[0].type.element_type))
+            for one, names in zip(variables, loops.result, strict=True):
+                if len(one) == len(names):
+                    for v, name in zip(one, names, strict=True):
+                        ctx.bind(v, variable(registers[name]))
+                else:
+                    (v,) = one
+                    ctx.bind(v, _result_index(loops, names, registers))
+            at = tuple(linearize(indices_of(one), [v.extent for v in one]) for one in variables)
+            ctx.know(op.results[0], at, converted(ctx, total, op.results[0].type.element_type))
             self.store(ctx, group)
         prologues = [prologue(ctx, op, side, accumulate, len(loops.loops)) for side in ("lhs", "rhs")]
         mark = Mark(tuple(loops.loops.values()), *accesses, accumulate, block, *prologues)  # type: ignore[arg-type]
@@ -82,6 +95,22 @@ class Contraction(Form):
             (operand, tuple(range(operand.type.rank))) if is_apart else operand_order(operand)
             for operand, is_apart in zip(self.op.operands, apart, strict=True)
         ]
+
+
+def divided_loops_of_sums(
+    op: Operation, demand: Demand, space: Sequence[Variable]
+) -> tuple[tuple[Variable, ...], ...] | None:
+    """Does the same for a product whose dimensions are divided by a reshape: returns the variables of each dimension,
+    the outermost first."""
+    if isinstance(demand, Opaque) or not isinstance(op, ops.DotGeneral):
+        return None
+    found = [row_major_variables(index) for index in demand]
+    variables = [v for one in found if one is not None for v in one]
+    if None in found or len(set(variables)) != len(variables) or set(variables) != extended(space):
+        return None
+    if [math.prod(v.extent for v in one or ()) for one in found] != list(op.result.type.shape):
+        return None
+    return tuple(one or (Variable(1),) for one in found)
 
 
 def loops_of_sums(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from trivium.compiler.costs import FAR, is_reduction, takes_loop_or_branch
 from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables, same_extents
 from trivium.compiler.fusion.forms.attention import attention_around
-from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
+from trivium.compiler.fusion.forms.contraction import Contraction, divided_loops_of_sums, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form, demanded
 from trivium.compiler.fusion.forms.rows import Rows
 from trivium.compiler.fusion.turning import turned
@@ -32,7 +33,10 @@ class Elementwise(Form):
             return None if variables is None else self._rows(op, variables, target)
         apart = turned(op, target)
         loops = loops_of_sums(op, demand, self.space, apart.image)
-        return None if loops is None else attention_around(op, loops, target) or Contraction(loops, op, apart)
+        if loops is not None:
+            return attention_around(op, loops, target) or Contraction(loops, op, apart)
+        divided = divided_loops_of_sums(op, demand, self.space)
+        return None if divided is None else Contraction(tuple(itertools.chain(*divided)), op, apart, divided=divided)
 
     def _rows(self, op: ops.Reduce, points: Sequence[Variable], target: Target) -> Rows | None:
         shape = op.inputs[0].type.shape

@@ -49,7 +49,7 @@ def matrix_instructions(item: Product) -> str:
     shape, dtype, layout, size, expected = item
     on = device()
     tiles.TENSOR_TILES = ((size, 1),)
-    tiles.WIDE_LEAST = 1 if size == max(tiles.WIDE_TILE) else tiles.LARGEST
+    tiles.WIDE_LEAST = 1 if size == max(tiles.WIDE_TILES[0]) else tiles.LARGEST
     tiles.WIDE_WASTE = float("inf")
     tiles.THREADS_ROUND = True
     module = product(*shape, layout, dtype, "negate")

@@ -30,7 +30,7 @@ pytestmark = simulator.needs_simulator
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets smaller tiles, and two blocks, do the same, which takes the simulator less time."""
-    monkeypatch.setattr(tiles, "WIDE_TILE", (128, 64))
+    monkeypatch.setattr(tiles, "WIDE_TILES", ((128, 64),))
     monkeypatch.setattr(tiles, "WIDE_LEAST", 1)
     monkeypatch.setattr(tiles, "WIDE_WASTE", float("inf"))
     monkeypatch.setattr(tiles, "PROCESSORS", 2)
@@ -57,15 +57,17 @@ def test_bands_of_tiles(client: GpuClient, monkeypatch: pytest.MonkeyPatch) -> N
     expect_exact(client, product(632, 200, 64, (1, 1), "bf16", "negate"))
 
 
-def test_the_tile_that_is_used(client: GpuClient, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("wide", tiles.WIDE_TILES)
+def test_the_tiles_that_are_used(wide: tuple[int, int], client: GpuClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    monkeypatch.setattr(tiles, "WIDE_TILES", (wide,))
     monkeypatch.setattr(tiles, "WIDE_LEAST", 1)
     monkeypatch.setattr(tiles, "WIDE_WASTE", float("inf"))
     monkeypatch.setattr(tiles, "PROCESSORS", 1)
     module = product(130, 264, 136, (1, 0), "bf16", "negate")
     executable = compiled(client, module)
-    assert "grid(0)=128 grid(1)=256" in schedules(executable)
+    assert f"grid(0)=128 grid(1)={wide[1]}" in schedules(executable)
     products.expect_exact(executable, module)
 
 
@@ -77,11 +79,22 @@ def test_integers(client: GpuClient) -> None:
     expect_exact(client, of_integers(200, 72, 208, (1, 1), "i8", "i32"))
 
 
-def test_blocks_share_long_sums(client: GpuClient) -> None:
+def test_blocks_share_long_sums(client: GpuClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "parts", lambda *_: 2)
     module = product(40, 136, 2104, (1, 0), "bf16", "negate")
     executable = compiled(client, module)
     assert "reduction 2104 grid(0)=" in schedules(executable)
     for _ in range(2):
+        products.expect_exact(executable, module)
+
+
+def test_a_block_computes_several_shares_of_tiles(client: GpuClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "parts", lambda *_: 3)
+    module = product(130, 72, 712, (1, 0), "bf16", "negate")
+    executable = compiled(client, module)
+    assert "reduction 712 grid(0)=256" in schedules(executable)
+    for seed in range(3):
+        simulator.fake().fake_seed(seed)
         products.expect_exact(executable, module)
 
 

@@ -43,7 +43,7 @@ def test_shapes(client: GpuClient, shape: tuple[int, int, int], layout: tuple[in
 
 
 def test_the_tile_that_is_used(client: GpuClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "WIDE_TILE", (128, 256))
+    monkeypatch.setattr(tiles, "WIDE_TILES", ((128, 256),))
     expect_exact(client, product(264, 132, 96, (1, 0), "f32", "negate"))
 
 
@@ -60,7 +60,8 @@ def test_narrow_results_with_what_is_after(client: GpuClient) -> None:
     expect_exact(client, module)
 
 
-def test_blocks_share_long_sums(client: GpuClient) -> None:
+def test_blocks_share_long_sums(client: GpuClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "parts", lambda *_: 2)
     module = product(40, 136, 2104, (1, 0), "f32", "negate")
     executable = compiled(client, module)
     assert "reduction 2104 grid(0)=" in schedules(executable)
@@ -105,7 +106,7 @@ def test_every_step_is_needed(word: str, client: GpuClient, monkeypatch: pytest.
 @pytest.mark.parametrize("layout", [(1, 0), (0, 1)])
 def test_registers(layout: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is spilled, and no `wgmma` waits for another one."""
-    monkeypatch.setattr(tiles, "WIDE_TILE", (128, 256))
+    monkeypatch.setattr(tiles, "WIDE_TILES", ((128, 256),))
     facts = replace(nvptx.target("sm_90a"), tf32=True)
     module = product(1024, 1024, 512, layout, "f32")
     emitted = assembly.emit_program(Stages(module, facts, CompileOptions()).program, Nvptx(), facts)

@@ -279,3 +279,19 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<
     assert first.kernel.digest() == second.kernel.digest()
     assert [origin.describe() for origin in first.origins] == ["model.py:2:1", "model.py:3:1"]
     assert "(arg1, result1)  // model.py:4:1; model.py:5:1" in str(program)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3)])
+def test_what_follows_a_product_may_divide_its_dimensions(order: tuple[int, ...]) -> None:
+    """As layers of models do, which multiply all rows of a batch at once."""
+
+    def body(b: Builder, x: Value, y: Value, z: Value) -> Value:
+        numbers = ops.DotDimensionNumbers((), (), (1,), (0,))
+        dot = b.add(ops.DotGeneral(x, y, numbers))
+        total = b.add(ops.Add(dot, spread(b, z, dot, [1])))
+        divided = b.add(ops.Transpose(b.add(ops.Reshape(total, result=tensor(3, 4, 2, 8))), order))
+        return b.add(ops.Tanh(divided))
+
+    module = program_of([tensor(12, 5), tensor(5, 16), tensor(16)], body)
+    program = expect_same(module, [some(12, 5), some(5, 16, seed=1), some(16, seed=2)])
+    assert launches(program) == ["fused_dot_add_tanh"]
