@@ -19,7 +19,7 @@ from trivium.ir.text import parse
 from trivium.ir.types import BF16, F32, tensor
 
 CASES = sorted(Path(__file__).with_name("cases").glob("*.mlir"))
-COUNT = 400
+COUNT = 240
 
 
 @pytest.fixture(autouse=True)
@@ -48,8 +48,10 @@ def test_a_seed_gives_one_program() -> None:
     np.testing.assert_array_equal(values(5, kind), values(5, kind))
 
 
-def test_all_families_take_part() -> None:
-    kinds = {type(op) for seed in range(150) for op in random_program(seed).main.body.block}
+@pytest.mark.parametrize("first", [0, 1])
+def test_all_families_take_part(first: int) -> None:
+    """Even seeds are run in two of the configurations, odd ones in the other two: each pair has all families."""
+    kinds = {type(op) for seed in range(first, COUNT, 2) for op in random_program(seed).main.body.block}
     assert {
         *(ops.ReduceWindow, ops.SelectAndScatter, ops.Convolution, ops.DotGeneral, ops.Reduce, ops.Gather),
         *(ops.Scatter, ops.Sort, ops.While, ops.If, ops.Case, ops.Pad, ops.Concatenate, ops.Convert, ops.Select),

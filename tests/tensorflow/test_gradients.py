@@ -32,8 +32,10 @@ def wave(x: Any) -> Any:
     return tf.sin(x) * WEIGHT * x
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("order", [1, 2])
 def test_tapes_outside(order: int) -> None:
+    """And one order more, by the argument and by the variable. Graphs of the fourth order are far larger."""
+
     def derivative(function: Any) -> Any:
         inner = function(wave)
         outer = tf.function(lambda x: inner(x) + 1)
@@ -42,7 +44,7 @@ def test_tapes_outside(order: int) -> None:
             y = outer(X)
             for _ in range(order):
                 y = tape.gradient(y, X)
-        return y, tape.gradient(y, WEIGHT)
+        return y, tape.gradient(y, [X, WEIGHT])
 
     assert_same(derivative)
 

@@ -9,6 +9,7 @@ reads every `EVERY`th program (by default all) and prints the outcomes; all take
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -26,11 +27,14 @@ VERSIONS = ("0.9.0", "0.14.0", "0.20.0", "1.0.0", "1.5.0", "1.9.0", "1.13.7", "1
 TEST_DIALECTS = ("check.", "interpreter.")
 
 
-def programs(conformance: Path, every: int = 1) -> Iterator[tuple[str, Module]]:
+def programs(conformance: Path, every: int = 1, containing: str | re.Pattern[str] = "") -> Iterator[tuple[str, Module]]:
     """Yields every `every`th program with its name, without the ops of the test dialects, which MLIR does not know.
-    Programs that still contain such ops are left out."""
+    Programs that still contain such ops are left out, and those of `FOLDERS` whose text does not contain the
+    expression."""
     for folder in (*FOLDERS, "interpret", "interpret/chlo"):
         for name, text in list(texts(conformance, folder))[::every]:
+            if folder in FOLDERS and not re.search(containing, text):
+                continue
             module = parse(text, name)
             for op in [op for op in module.walk() if op.NAME.startswith("check.")]:
                 op.erase()
