@@ -143,6 +143,11 @@ class Target:
     attention: bool = False
     """Whether attention in f32 may be one kernel (`kernel/attention.py`), which the backend has a template for."""
 
+    def widest_chain(self, dtype: str) -> int:
+        """Returns the most features, and products that a sum has, with which the chained products of factors of a type
+        may be one kernel (`kernel/chained.py`)."""
+        return 0
+
     batches: bool = False
     """Whether kernels that do not depend on one another can share a launch."""
 

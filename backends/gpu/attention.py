@@ -9,7 +9,7 @@ import math
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu.contracted import Depth, Indices, MakeEmitter
+from trivium.backends.gpu.contracted import Contracted, Depth, Indices, MakeEmitter
 from trivium.backends.gpu.contraction import Operand, TiledContraction
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.tiles import DEPTH, SIDE
@@ -32,12 +32,41 @@ def weight_block() -> Block:
     return block
 
 
+def maximum_block() -> Block:
+    """Returns the computation of the greater of two scores, as programs define it."""
+    b = KernelBuilder("maximum")
+    with b.block("f32", "f32") as block:
+        block.yields = [b.apply("maximum", *block.parameters)]
+    return block
+
+
+def store_row(
+    scores: Contracted,
+    rows: Block | None,
+    tile: int,
+    is_own: ll.Value,
+    found: list[ll.Value],
+    first: ll.Value,
+    own: ll.Value,
+    batch: Indices,
+) -> None:
+    """Runs the program's own computation for a row of a tile that begins at `first`, if that exists: from the greatest
+    score and the sum of weights `found`, in the thread where `is_own` holds."""
+    if rows is None:
+        return
+    row = scores.plus(first, own)
+    guards = [is_own, scores.inside("m", row, tile)]
+    with scores.builder.if_then(scores.condition([*filter(None, guards)]) or is_own):
+        loops = {**batch, **scores.indices("m", row)}
+        scores.run(rows, [*found, *(loops[loop] for loop in scores.mark.loops if loop.role in ("batch", "m"))])
+
+
 class FusedAttention:
     """Emits one block's tile of queries, for one thread."""
 
     def __init__(self, mark: Attention, code: Code, dialect: Dialect, tile: int, emitter: MakeEmitter) -> None:
         self._code, self._builder, self._dialect, self._tile = code, code.builder, dialect, tile
-        self._thread = dialect.thread(code)
+        self._thread, self._rows_block = dialect.thread(code), mark.rows
         columns = -(-math.prod(mark.values.extents("n")) // SIDE) * SIDE
         self._scores = TiledContraction(mark.scores, code, dialect, self._thread, tile, emitter)
         self._values = TiledContraction(mark.values, code, dialect, self._thread, columns, emitter)
@@ -68,8 +97,8 @@ class FusedAttention:
             greatest, total = self._weigh(greatest, total)
             self._dialect.barrier(self._code)
             piece.next = [greatest, total, *self._add(added, first, batch, self._scaled(sums))]
-        _, total, *sums = piece.carried
-        self._finish(sums, total, row, batch)
+        greatest, total, *sums = piece.carried
+        self._finish(greatest, sums, total, row, batch)
 
     # Scores
 
@@ -126,6 +155,8 @@ class FusedAttention:
         return self._weight_at(self._row, self._builder.add(self._builder.trunc(begin, I32), self._lane))
 
     def _greater(self, one: ll.Value, other: ll.Value) -> ll.Value:
+        if self._rows_block is not None:
+            return self._scores.run(maximum_block(), [one, other])[0]
         return self._builder.select(self._builder.fcmp_ordered(">", one, other), one, other)
 
     def _of_row(self, row: ll.Value) -> list[ll.Value]:
@@ -133,6 +164,13 @@ class FusedAttention:
         first = self._builder.mul(row, I32(self._share))
         places = [self._place(self._parts, self._builder.add(first, I32(n))) for n in range(self._share)]
         return [self._builder.load(place, typ=F32) for place in places]
+
+    def _whole(self, row: ll.Value) -> ll.Value:
+        """Returns the sum of the weights of a row, from the parts of its threads."""
+        whole, *rest = self._of_row(row)
+        for part in rest:
+            whole = self._builder.fadd(whole, part)
+        return whole
 
     # Sums
 
@@ -167,17 +205,18 @@ class FusedAttention:
 
     # Results
 
-    def _finish(self, sums: list[ll.Value], total: ll.Value, first: ll.Value, batch: Indices) -> None:
+    def _finish(
+        self, greatest: ll.Value, sums: list[ll.Value], total: ll.Value, first: ll.Value, batch: Indices
+    ) -> None:
         """Runs the program's own computation for each sum whose row and column exist."""
         builder, scores, values = self._builder, self._scores, self._values
         builder.store(total, self._place(self._parts, self._thread))
         self._dialect.barrier(self._code)
-        totals = []
-        for row in self._own_rows():
-            whole, *rest = self._of_row(row)
-            for part in rest:
-                whole = builder.fadd(whole, part)
-            totals.append(whole)
+        totals = [self._whole(row) for row in self._own_rows()]
+        is_first = builder.icmp_unsigned("==", self._lane, I32(0))
+        store_row(
+            scores, self._rows_block, self._tile, is_first, [greatest, self._whole(self._row)], first, self._row, batch
+        )
         for number, found in enumerate(sums):
             row = scores.plus(first, scores.own_row(self._y, number // values.each))
             column = values.own_column(self._x, number % values.each)

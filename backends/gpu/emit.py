@@ -29,6 +29,7 @@ from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.gpu.team import Team
 from trivium.backends.gpu.tensor import TensorContraction
 from trivium.backends.gpu.tensor_attention import TensorAttention
+from trivium.backends.gpu.tensor_chain import TensorChain, WarpgroupChain
 from trivium.backends.gpu.tensor_maps import View, tensor_maps, views
 from trivium.backends.gpu.thread_emitter import GpuEmitter, number_of, wide
 from trivium.backends.gpu.tiles import in_half_warps, instruction, pipeline, warpgroup_instruction
@@ -39,6 +40,7 @@ from trivium.backends.llvm.code import I8, I32, I64, Code
 from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
 from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.kernel.chained import Chained
 from trivium.compiler.kernel.contraction_nest import sum_of
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Buffer
@@ -244,7 +246,9 @@ def _tile(kernel: Kernel, schedule: Schedule, place: _Place) -> None:
     if kernel.attention is not None:
         assert isinstance(code.target, GpuTarget), "code for a GPU"
         plain = HalfWarpAttention if in_half_warps(kernel.attention, code.target) else FusedAttention
-        kinds = {0: plain, WARP: TensorAttention, WARPGROUP: WarpgroupAttention}
+        kinds: dict[int, Any] = {0: plain, WARP: TensorAttention, WARPGROUP: WarpgroupAttention}
+        if isinstance(kernel.attention, Chained):
+            kinds = {WARP: TensorChain, WARPGROUP: WarpgroupChain}
         kind = kinds[place.grid.matrix]
         kind(kernel.attention, code, dialect, place.grid.tile, emitter).emit(dialect.block(code))
         return

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu.attention import NOTHING, THREADS
+from trivium.backends.gpu.attention import NOTHING, THREADS, store_row
 from trivium.backends.gpu.contracted import Contracted, Indices, MakeEmitter
 from trivium.backends.gpu.contraction import TiledContraction
 from trivium.backends.gpu.dialect import GLOBAL_POINTER, Dialect
@@ -116,7 +116,7 @@ class HalfWarpAttention:
 
     def __init__(self, mark: Attention, code: Code, dialect: Dialect, tile: int, emitter: MakeEmitter) -> None:
         self._code, self._builder, self._dialect, self._tile = code, code.builder, dialect, tile
-        self._thread = dialect.thread(code)
+        self._thread, self._rows_block = dialect.thread(code), mark.rows
         self._scores = TiledContraction(mark.scores, code, dialect, self._thread, tile, emitter)
         self._values = TiledContraction(mark.values, code, dialect, self._thread, tile, emitter)
         self._x = code.builder.urem(self._thread, I32(SIDE))
@@ -163,7 +163,7 @@ class HalfWarpAttention:
                 self._keys.copy(following, zero, batch)
             dialect.commit(code)
             piece.next = self._following(found, piece.carried)
-        self._finish(piece.carried[self._rows : 2 * self._rows], piece.carried[2 * self._rows :], row, batch)
+        self._finish(piece.carried, row, batch)
 
     def _arrive(self) -> None:
         """Waits for the copies of all threads."""
@@ -251,8 +251,8 @@ class HalfWarpAttention:
         return self._dialect.power_of_two(self._code, self._builder.fmul(difference, F32(math.log2(math.e))))
 
     def _greater(self, one: ll.Value, other: ll.Value) -> ll.Value:
-        """Returns the greater of two numbers, or the one that is not NaN."""
-        return self._code.intrinsic("llvm.maxnum", one, other)
+        """Returns the greater of two numbers. If one is NaN, all weights are, in any case; a result is, too."""
+        return self._code.intrinsic("llvm.maxnum" if self._rows_block is None else "llvm.maximum", one, other)
 
     def _exchanged(self, value: ll.Value, lanes: int) -> ll.Value:
         builder = self._builder
@@ -260,11 +260,15 @@ class HalfWarpAttention:
 
     # Results
 
-    def _finish(self, totals: list[ll.Value], sums: list[ll.Value], first: ll.Value, batch: Indices) -> None:
+    def _finish(self, state: list[ll.Value], first: ll.Value, batch: Indices) -> None:
         """Runs the program's own computation for each sum whose row and column exist."""
-        builder, values, each = self._builder, self._values, 4 * self._parts
+        builder, values, rows, each = self._builder, self._values, self._rows, 4 * self._parts
+        greatest, totals, sums = state[:rows], state[rows : 2 * rows], state[2 * rows :]
         for lanes in LANES:
             totals = [builder.fadd(total, self._exchanged(total, lanes)) for total in totals]
+        is_first = builder.icmp_unsigned("==", self._x, I32(0))
+        for found in zip(greatest, totals, self._lines, strict=True):
+            store_row(self._scores, self._rows_block, self._tile, is_first, [*found[:2]], first, found[2], batch)
         for number, total in enumerate(sums):
             line, place = divmod(number, each)
             part, further = divmod(place, 4)

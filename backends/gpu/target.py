@@ -21,6 +21,13 @@ LIMITS = FusionLimits(
 )
 
 
+TENSOR_WIDEST, TF32_WIDEST = 128, 96
+"""The most features, and products that a score sums, for which a thread has registers: of 16 bits, and of tf32."""
+
+TF32_WIDEST_CHAIN = 64
+"""The same for the gradients of attention in tf32, for which a launch always grants enough shared memory."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GpuTarget(LlvmTarget):
     """A GPU. Costs are in units of about 0.3 ns, as everywhere."""
@@ -68,6 +75,11 @@ class GpuTarget(LlvmTarget):
 
     tf32: bool = False
     """Whether factors of products may be rounded from f32 to tf32."""
+
+    def widest_chain(self, dtype: str) -> int:
+        operands = "tf32" if dtype == "f32" and self.tf32 else dtype
+        known = any(one.operands == operands and one.accumulate == "f32" for one in self.matrix_instructions)
+        return (TF32_WIDEST_CHAIN if operands == "tf32" else TENSOR_WIDEST) if known else 0
 
     warpgroup_instructions: tuple[MatrixInstruction, ...] = ()
     """The matrix instructions that four warps share, whose operands are in shared memory. One of them has as many

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.gpu.attention import NOTHING
+from trivium.backends.gpu.attention import NOTHING, store_row
 from trivium.backends.gpu.contracted import Indices, MakeEmitter
 from trivium.backends.gpu.dialect import WARP, Dialect
 from trivium.backends.gpu.target import GpuTarget
@@ -27,10 +28,11 @@ from trivium.backends.gpu.tiles import (
     scale_of,
     width,
 )
-from trivium.backends.llvm.code import F32, I1, I32, Code
+from trivium.backends.llvm.code import F32, I1, I8, I32, Code
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.numbers import i64
 from trivium.compiler.kernel.attention import Attention
+from trivium.compiler.kernel.chained import Chained
 from trivium.compiler.kernel.contraction import Contraction
 from trivium.compiler.kernel.structure import Load, Store, walk
 from trivium.compiler.target import MatrixInstruction
@@ -43,10 +45,33 @@ KEPT, MORE = 0xFFFF0000, 1 + 2.0**-23
 a rest, with which an infinite value is infinite, too. A weight of less than 2^-88 may have none."""
 
 
+Part = tuple[Contraction, int, int]
+"""What has pieces in shared memory: a product, the rows or columns of a tile, and the number of pieces."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both sides of a product of rows and keys; pieces of the right one begin at `stage`. `depth`: its instructions."""
+
+    left: TensorContraction
+    right: TensorContraction
+    lhs: TensorOperand
+    rhs: TensorOperand
+    depth: int
+    stage: ll.Value
+
+
 class TensorAttention:
     """Emits one block's tile of queries, for one thread."""
 
-    def __init__(self, mark: Attention, code: Code, dialect: Dialect, tile: int, emitter: MakeEmitter) -> None:
+    _kind: type[TensorContraction] = TensorContraction
+    _steps = 2
+    """The instructions that multiply a line of shared memory."""
+
+    def __init__(
+        self, mark: Attention | Chained, code: Code, dialect: Dialect, tile: int, emitter: MakeEmitter
+    ) -> None:
+        self._rows_block = mark.rows if isinstance(mark, Attention) else None
         self._mark, self._code, self._builder, self._dialect = mark, code, code.builder, dialect
         self._tile, self._emitter, self._thread = tile, emitter, dialect.thread(code)
         self._tile_keys = self._keys_of_tile()
@@ -60,10 +85,10 @@ class TensorAttention:
         self._values.span = self._tile_keys
         scales = (scale_of(prologue) for prologue in (mark.scores.lhs_prologue, mark.scores.rhs_prologue))
         self._scale, self._unit = math.prod(scale for scale in scales if scale is not None), math.log2(math.e)
-        epilogue = mark.scores.epilogue
+        epilogue, self._factor = mark.scores.epilogue, 1.0
         if epilogue.yields == [epilogue.parameters[0]] and 2.0**-32 < self._scale < 2.0**32:
             # Nothing else is done with scores.
-            self._scale, self._unit = 1.0, self._unit * self._scale
+            self._factor, self._scale, self._unit = self._scale, 1.0, self._unit * self._scale
         stored = {one.buffer.dtype for one in mark.values.epilogue.instructions if isinstance(one, Store)}
         self._terms = 1 if code.flags else 2 if stored == {"bf16"} else TERMS[self._dtype]
 
@@ -78,17 +103,35 @@ class TensorAttention:
 
     def _products(self) -> Sequence[TensorContraction]:
         """Returns what has the block's queries, a tile of keys, and one of values, in shared memory."""
-        mark = self._mark
-        # Half a line of shared memory is the depth of an instruction.
-        deep, long = -(-self._depth // 2), self._tile_keys // (2 * self._instruction.depth)
+        mark, deep = self._mark, -(-self._depth // self._steps)
+        parts = (mark.scores, self._tile, deep), (mark.scores, self._tile_keys, deep)
+        return self._made([*parts, (mark.values, self._width(), self._long())])
 
-        def product(mark: Contraction, size: int, stages: int) -> TensorContraction:
-            operands = mark, self._code, self._dialect, self._thread, size, self._emitter
-            facts = {"instruction": self._instruction, "threads": 2 * self._tile, "stages": stages, "sides": 1}
-            return TensorContraction(*operands, **facts)
+    def _long(self) -> int:
+        """Returns the number of pieces of a tile of values."""
+        return -(-self._tile_keys // (self._steps * self._instruction.depth))
 
-        queries, keys = product(mark.scores, self._tile, deep), product(mark.scores, self._tile_keys, deep)
-        return queries, keys, product(mark.values, width(self._features), long)
+    def _width(self) -> int:
+        """Returns the features of a tile of values."""
+        return width(self._features)
+
+    def _made(self, parts: Sequence[Part]) -> list[TensorContraction]:
+        """Returns what has parts in shared memory, which is in one piece if a launch grants it."""
+        line = self._kind.line
+        nbytes = sum(size * stages * line for _, size, stages in parts)
+        memory, first = self._dialect.shared(self._code, nbytes, self._kind.alignment), 0
+        found = []
+        for mark, size, stages in parts:
+            pointer = self._builder.gep(memory, [I32(first)], source_etype=I8)
+            pointer.type = memory.type
+            found.append(self._product(mark, size, stages, pointer))
+            first += size * stages * line
+        return found
+
+    def _product(self, mark: Contraction, size: int, stages: int, memory: ll.Value) -> TensorContraction:
+        operands = mark, self._code, self._dialect, self._thread, size, self._emitter
+        facts = {"instruction": self._instruction, "threads": 2 * self._tile, "stages": stages, "sides": 1}
+        return self._kind(*operands, **facts, memory=memory)
 
     def emit(self, block: ll.Value) -> None:
         """Emits the tile that has the number `block`."""
@@ -111,7 +154,7 @@ class TensorAttention:
             self._arrive()
             self._copy(values, added, batch, first)
             dialect.commit(code)
-            sums = self._multiplied_queries(queries, self._keys(first))
+            (sums,) = self._scored([Pair(self._queries, scores, queries, self._keys(first), self._depth, I32(0))])
             found = [self._score(total, number, row, first, batch) for number, total in enumerate(sums)]
             self._arrive()
             following = scores.plus(first, keys)
@@ -119,7 +162,7 @@ class TensorAttention:
                 self._copy(scores, self._keys(following), batch, I32(0))
             dialect.commit(code)
             piece.next = self._added(added, found, piece.carried)
-        self._finish(piece.carried[2:4], piece.carried[4:], row, batch)
+        self._finish(piece.carried, row, batch)
 
     def _keys(self, first: ll.Value) -> TensorOperand:
         return self._scores.operand(self._mark.scores.rhs, None, "n", first, 0)
@@ -136,14 +179,21 @@ class TensorAttention:
 
     # Scores
 
-    def _multiplied_queries(self, queries: TensorOperand, keys: TensorOperand) -> list[ll.Value]:
-        """Returns this thread's sums of a tile of keys: for each 8 of them, two of one row and two of another."""
-        sums: list[ll.Value] = [F32(0.0)] * (self._tile_keys // 2)
-        for number in range(self._depth):
-            stage, step = divmod(number, 2)
-            words = self._queries.fragment(queries, I32(stage), self._first_row, step)
-            sums = self._multiplied(self._scores, keys, I32(stage), step, [words], sums)
-        return sums
+    def _scored(self, pairs: Sequence[Pair]) -> list[list[ll.Value]]:
+        """Returns this thread's sums of each of several products, for a tile of keys: for each 8 of them, two of one
+        row and two of another."""
+        found = []
+        for pair in pairs:
+            sums: list[ll.Value] = [F32(0.0)] * (self._tile_keys // 2)
+            for number in range(pair.depth):
+                stage, step = divmod(number, self._steps)
+                words = pair.left.fragment(pair.lhs, I32(stage), self._first_row, step)
+                sums = self._multiplied(pair.right, pair.rhs, self._later(pair.stage, stage), step, [words], sums)
+            found.append(sums)
+        return found
+
+    def _later(self, stage: ll.Value, number: int) -> ll.Value:
+        return self._code.iadd(stage, number) if number else stage
 
     def _multiplied(
         self,
@@ -222,15 +272,17 @@ class TensorAttention:
             sums = [builder.fmul(x, factor) if n // 2 % 2 == part else x for n, x in enumerate(sums)]
         each = self._instruction.depth // 2
         parts = [weights[first : first + each] for first in range(0, len(weights), each)]
-        return [*greatest, *totals, *self._multiplied_weights(values, parts, sums)]
+        return [*greatest, *totals, *self._multiplied_weights(values, parts, sums, I32(0))]
 
     def _multiplied_weights(
-        self, values: TensorOperand, parts: list[list[ll.Value]], sums: list[ll.Value]
+        self, values: TensorOperand, parts: list[list[ll.Value]], sums: list[ll.Value], first: ll.Value
     ) -> list[ll.Value]:
-        """Returns sums after the products of weights, in parts for one instruction each, with a tile of values."""
+        """Returns sums after the products of weights, in parts for one instruction each, with a tile of values, whose
+        pieces begin at the stage `first`."""
         for number, weights in enumerate(parts):
-            stage, step = divmod(number, 2)
-            sums = self._multiplied(self._values, values, I32(stage), step, self._words(weights), sums)
+            stage, step = divmod(number, self._steps)
+            words = self._words(weights)
+            sums = self._multiplied(self._values, values, self._later(first, stage), step, words, sums)
         return sums
 
     def _blocks(self) -> int:
@@ -246,8 +298,8 @@ class TensorAttention:
         return self._dialect.power_of_two(self._code, self._builder.fmul(difference, F32(self._unit)))
 
     def _greater(self, one: ll.Value, other: ll.Value) -> ll.Value:
-        """Returns the greater of two numbers, or the one that is not NaN."""
-        return self._code.intrinsic("llvm.maxnum", one, other)
+        """Returns the greater of two numbers. If one is NaN, all weights are, in any case; a result is, too."""
+        return self._code.intrinsic("llvm.maxnum" if self._rows_block is None else "llvm.maximum", one, other)
 
     def _exchanged(self, value: ll.Value, lanes: int) -> ll.Value:
         builder = self._builder
@@ -284,11 +336,16 @@ class TensorAttention:
 
     # Results
 
-    def _finish(self, totals: list[ll.Value], sums: list[ll.Value], first: ll.Value, batch: Indices) -> None:
+    def _finish(self, state: list[ll.Value], first: ll.Value, batch: Indices) -> None:
         """Runs the program's own computation for each sum whose row and column exist."""
         builder, scores, values = self._builder, self._scores, self._values
+        greatest, totals, sums = state[:2], state[2:4], state[4:]
         for lanes in (1, 2):
             totals = [builder.fadd(total, self._exchanged(total, lanes)) for total in totals]
+        is_first = builder.icmp_unsigned("==", self._code.both(self._lane, 3), I32(0))
+        for part, found in enumerate(zip(greatest, totals, strict=True)):
+            scaled = builder.fmul(found[0], F32(self._factor)), found[1]
+            store_row(scores, self._rows_block, self._tile, is_first, [*scaled], first, self._row(2 * part), batch)
         for number, found in enumerate(sums):
             row, column = scores.plus(first, self._row(number)), self._column(number)
             guards = [scores.inside("m", row, self._tile), values.inside("n", column, 16)]

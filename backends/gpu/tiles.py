@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 from trivium.backends.gpu import shapes
 from trivium.backends.gpu.dialect import STATIC_MEMORY, WARP, WARPGROUP
-from trivium.backends.gpu.target import GpuTarget
+from trivium.backends.gpu.target import TENSOR_WIDEST, TF32_WIDEST, GpuTarget
 from trivium.backends.gpu.tensor_maps import UNIT, WIDE_LINE, View, copied, view
 from trivium.compiler.kernel import storage_bytes
 from trivium.compiler.kernel.attention import Attention
+from trivium.compiler.kernel.chained import Chained
 from trivium.compiler.kernel.contraction import Contraction, Role
 from trivium.compiler.kernel.contraction_nest import sum_of
 from trivium.compiler.kernel.dtypes import FLOATS
@@ -70,9 +71,6 @@ them, a thread has no registers beside its sums)."""
 WARPGROUP_QUERIES, WARPGROUP_KEYS = 64, 64
 """The same with matrix instructions that four warps share. A block of 128 queries is not faster."""
 
-TENSOR_WIDEST, TF32_WIDEST = 128, 96
-"""The most features, and products that a score sums, for which a thread has registers: of 16 bits, and of tf32."""
-
 WIDEST = 128
 """The most features, and products that a score sums, for which half a warp has registers and memory."""
 
@@ -110,7 +108,8 @@ def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None
     """Returns the schedule of a contraction's parallel loop; None if tiles do not fit it."""
     if kernel.attention is not None:
         plan = _attention_plan(kernel.attention, loop, target)
-        return plan if _has_numbers(plan, kernel.attention.scores, kernel.attention.values) else None
+        fits = plan is not None and _has_numbers(plan, kernel.attention.scores, kernel.attention.values)
+        return plan if fits else None
     mark = kernel.contraction
     if mark is None or loop.extents != tuple(one.extent for one in mark.loops if one.role != "k"):
         return None
@@ -218,23 +217,25 @@ def _plan(
     return LoopSchedule(loop.extents, (*spread, Mapping(Unit.BLOCK, (*rows, *columns), threads)))
 
 
-def attention_instruction(mark: Attention, target: GpuTarget) -> MatrixInstruction | None:
+def attention_instruction(mark: Attention | Chained, target: GpuTarget) -> MatrixInstruction | None:
     """Returns the instruction that multiplies the factors of attention as they are in memory, if these are narrow, or
     f32 that may be rounded, and nothing but a number is multiplied with them."""
-    scores, values = mark.scores, mark.values
-    kinds = {access.buffer.dtype for access in (scores.lhs, scores.rhs, values.rhs)}
-    scales = [scale_of(prologue) for prologue in (scores.lhs_prologue, scores.rhs_prologue)]
-    widths = math.prod(scores.extents("k")), math.prod(values.extents("n"))
+    products, values = (mark.products if isinstance(mark, Chained) else (mark.scores,)), mark.values
+    kinds = {access.buffer.dtype for access in (*(a for p in products for a in (p.lhs, p.rhs)), values.rhs)}
+    scales = [scale_of(prologue) for p in products for prologue in (p.lhs_prologue, p.rhs_prologue)]
+    depth, features = max(math.prod(product.extents("k")) for product in products), math.prod(values.extents("n"))
     if None in scales or scale_of(values.rhs_prologue) != 1.0 or len(kinds) > 1:
         return None
     operands = "tf32" if kinds == {"f32"} and target.tf32 else kinds.pop()
-    if max(widths) > (TF32_WIDEST if operands == "tf32" else TENSOR_WIDEST):
+    if max(depth, features) > (TF32_WIDEST if operands == "tf32" else TENSOR_WIDEST):
         return None
     found = (one for one in target.matrix_instructions if one.operands == operands and one.accumulate == "f32")
-    return next((one for one in found if attention_memory(*widths, one) <= STATIC_MEMORY), None)
+    if isinstance(mark, Chained):
+        return next(found, None)
+    return next((one for one in found if attention_memory(depth, features, one) <= STATIC_MEMORY), None)
 
 
-def warpgroup_attention_instruction(mark: Attention, target: GpuTarget) -> MatrixInstruction | None:
+def warpgroup_attention_instruction(mark: Attention | Chained, target: GpuTarget) -> MatrixInstruction | None:
     """Returns the same of those that four warps share: values of 16 bits can be transposed."""
     found = attention_instruction(mark, target)
     if found is None or found.operands == "tf32":
@@ -276,7 +277,7 @@ def scale_of(prologue: Block | None) -> float | None:
     return scale if prologue.yields == [value] and value.dtype == "f32" else None
 
 
-def _attention_plan(mark: Attention, loop: Loop, target: GpuTarget) -> LoopSchedule:
+def _attention_plan(mark: Attention | Chained, loop: Loop, target: GpuTarget) -> LoopSchedule | None:
     batch, rows = (mark.values.positions(role) for role in ("batch", "m"))
     features = math.prod(mark.values.extents("n"))
 
@@ -290,6 +291,8 @@ def _attention_plan(mark: Attention, loop: Loop, target: GpuTarget) -> LoopSched
         return by_matrices(WARPGROUP_QUERIES, WARPGROUP)
     if attention_instruction(mark, target) is not None:
         return by_matrices(TENSOR_QUERIES, WARP)
+    if isinstance(mark, Chained):
+        return None
     plans, halves = [], in_half_warps(mark, target)
     for size, least in HALF_WARP_TILES if halves else ATTENTION_TILES:
         nbytes = 4 * sum(lines * pitch(one) for lines, one in half_warp_sizes(mark, size)) if halves else 0
@@ -301,7 +304,7 @@ def _attention_plan(mark: Attention, loop: Loop, target: GpuTarget) -> LoopSched
     return plans[0]
 
 
-def in_half_warps(mark: Attention, target: GpuTarget) -> bool:
+def in_half_warps(mark: Attention | Chained, target: GpuTarget) -> bool:
     """Whether threads share queries by halves of a warp: each has its own part of the features."""
     widths = math.prod(mark.scores.extents("k")), math.prod(mark.values.extents("n"))
     return bool(target.matrix_instructions) and max(widths) <= WIDEST

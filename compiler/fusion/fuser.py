@@ -111,7 +111,9 @@ class _Fuser:
             self._materialize(op, position, readers, needed)
 
     def _may_repeat(self, op: Operation, readers: list[Group]) -> bool:
-        return len(readers) == 1 or is_addressing(op) or as_cheap_as_loading(op, self._target)
+        if len(readers) == 1 or is_addressing(op) or as_cheap_as_loading(op, self._target):
+            return True
+        return all(group.form.includes(op) for group in readers)
 
     def _view(self, op: Operation, readers: list[Group], needed: int | None) -> None:
         """Makes the results views of the operands' buffers."""

@@ -12,7 +12,7 @@ from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.contraction import Contraction, ContractionLoop
 from trivium.compiler.kernel.contraction_nest import operand_element
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Buffer, Register
+from trivium.compiler.kernel.structure import Block, Buffer, Register
 
 TILE = 64
 """The number of keys whose scores the loop nest has at a time."""
@@ -23,10 +23,12 @@ class Attention:
     """`scores` has the loops batch, m (queries), n (keys) and k; its epilogue yields the score. `values` has the same
     loops for batch and m, and n (features) and k (keys); its lhs are the weights, which are in no buffer of the
     program. Its epilogue is a block of (sum of weighted values, sum of weights, *indices of batch, m, n) that stores.
-    Everything is f32."""
+    `rows`, if set, is a block of (greatest score, sum of weights, *indices of batch, m) that stores, too. Everything is
+    f32."""
 
     scores: Contraction
     values: Contraction
+    rows: Block | None = None
 
 
 def attention_kernel(name: str, params: Sequence[Buffer], mark: Attention) -> Kernel:
@@ -52,15 +54,18 @@ class _Nest:
             sums = b.scratch("f32", [loop.extent for loop in features])
             with b.parallel(*sums.shape) as places:
                 b.store(sums, 0.0, *places)
-            total = self._tiles(sums)
+            greatest, total = self._tiles(sums)
+            if self._mark.rows is not None:
+                b.inline(self._mark.rows, greatest, total, *indices)
             with b.parallel(*sums.shape) as places:
                 b.inline(self._mark.values.epilogue, b.load(sums, *places), total, *indices, *places)
 
     def _of(self, role: str) -> list[ContractionLoop]:
         return [loop for loop in self._mark.values.loops if loop.role == role]
 
-    def _tiles(self, sums: Buffer) -> Register:
-        """Adds up the weighted values, one tile of keys after the other. Returns the sum of the weights."""
+    def _tiles(self, sums: Buffer) -> Sequence[Register]:
+        """Adds up the weighted values, one tile of keys after the other. Returns the greatest score, and the sum of the
+        weights."""
         b = self._b
         (keys,) = self._of("k")
         inits = [b.constant(-math.inf, "f32"), b.constant(0.0, "f32")]
@@ -89,7 +94,7 @@ class _Nest:
                 term = each(lambda place, key: self._term(weights, place, key, keys), 0.0)
                 b.store(sums, b.add(b.multiply(b.load(sums, *features), factor), term), *features)
             tiles.yield_(found, b.add(b.multiply(total, factor), more))
-        return tiles.results[1]
+        return tiles.results
 
     def _score(self, key: Register, keys: int) -> Register:
         """Returns a score: -inf beyond the last key."""

@@ -11,19 +11,20 @@ from trivium.compiler.kernel.structure import Block, Buffer
 
 if TYPE_CHECKING:
     from trivium.compiler.kernel.attention import Attention
+    from trivium.compiler.kernel.chained import Chained
 
 
 @dataclass(eq=False)
 class Kernel:
     """A named kernel: `params` are the buffers that a launch binds, in order; `body` is the program; `contraction`, if
     set, describes the matrix product or convolution that the body computes, so that a backend may use a template
-    instead; `attention` does so for two products with a softmax between them."""
+    instead; `attention` does so for two products with a softmax between them, or for the gradients of such."""
 
     name: str
     params: list[Buffer]
     body: Block
     contraction: Contraction | None = None
-    attention: Attention | None = None
+    attention: Attention | Chained | None = None
     _digest: str | None = field(default=None, init=False, repr=False)
 
     def __str__(self) -> str:

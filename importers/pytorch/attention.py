@@ -94,11 +94,12 @@ def attended(
     """Returns the result of attention, and the logarithm of the softmax's denominators, from which `gradients`
     recomputes the weights. `dropped`: what becomes of the weights."""
     key, value = (repeated_heads(ctx, x, query.type.shape[-3]) for x in (key, value))
-    weights, logsumexp = _weights(ctx, query, key, mask, causal, scale)
+    weights, sums = _weights(ctx, query, key, mask, causal, scale)
     if dropped is not None:
         weights = dropped(weights)
     result = ctx.matmul(weights, ctx.convert(value, weights.type.element_type))
-    return ctx.convert(result, query.type.element_type), logsumexp
+    result = ctx.convert(result, query.type.element_type)
+    return result, sums()
 
 
 def gradients(
@@ -113,9 +114,10 @@ def gradients(
     causal: bool,
     scale: float | None,
     dropped: Dropped | None = None,
+    rounded: bool = False,
 ) -> tuple[Value, Value, Value, Value]:
     """Returns the gradients of the query, the keys, the values, and, in the type of sums, of what the mask adds to each
-    score."""
+    score. `rounded`: weights, and their gradients, are rounded to the query's type before they are multiplied."""
     kind = query.type.element_type
     wide = accumulation_type(kind)
     grad_out, query, key, value, out = (ctx.convert(x, wide) for x in (grad_out, query, key, value, out))
@@ -131,39 +133,45 @@ def gradients(
     used, of_weights = weights, ctx.matmul(grad_out, ctx.transpose(value, swap))
     if dropped is not None:
         used, of_weights = dropped(weights), dropped(of_weights)
+    if rounded:
+        used = ctx.convert(ctx.convert(used, kind), wide)
     of_value = ctx.matmul(ctx.transpose(used, swap), grad_out)
     share = ctx.reduce(ops.Add, ctx.times(grad_out, out), (last,), keep=True)
     of_scores = ctx.times(weights, ctx.minus(of_weights, share))
-    of_products = ctx.scaled(of_scores, _scale(query, scale))
-    of_query = ctx.matmul(of_products, key)
-    of_key = ctx.matmul(ctx.transpose(of_products, swap), query)
+    factor = ctx.convert(ctx.convert(of_scores, kind), wide) if rounded else of_scores
+    of_query = ctx.scaled(ctx.matmul(factor, key), _scale(query, scale))
+    of_key = ctx.scaled(ctx.matmul(ctx.transpose(factor, swap), query), _scale(query, scale))
     of_key, of_value = (_summed_heads(ctx, x, own) for x in (of_key, of_value))
     return ctx.convert(of_query, kind), ctx.convert(of_key, kind), ctx.convert(of_value, kind), of_scores
 
 
 def _weights(
     ctx: Context, query: Value, key: Value, mask: Value | None, causal: bool, scale: float | None
-) -> tuple[Value, Value]:
-    """Returns the softmax of the scores, and the logarithm of its denominators. Rows that are masked out entirely are
-    zero."""
+) -> tuple[Value, Callable[[], Value]]:
+    """Returns the same as `softmax_of`, of the scores of queries and keys."""
     wide = accumulation_type(query.type.element_type)
     scores = _scores(ctx, ctx.convert(query, wide), ctx.convert(key, wide), mask, causal, scale)
     return softmax_of(ctx, scores, mask is not None)
 
 
-def softmax_of(ctx: Context, scores: Value, masked: bool) -> tuple[Value, Value]:
-    """Returns the softmax of scores along the last dimension, and the logarithm of its denominators. If some are
-    `masked`, by minus infinity, rows without any other score are zero."""
+def softmax_of(ctx: Context, scores: Value, masked: bool) -> tuple[Value, Callable[[], Value]]:
+    """Returns the softmax of scores along the last dimension, and a function that computes the logarithm of its
+    denominators: after the weights' last use, so that the kernel of attention can leave what it needs. If some scores
+    are `masked`, by minus infinity, rows without any other score are zero."""
     last = (scores.type.rank - 1,)
     highest = ctx.reduce(ops.Maximum, scores, last, keep=True)
     if masked:
         highest = _finite(ctx, highest)
     power = ctx.add(ops.Exponential(ctx.minus(scores, highest)))
     total = ctx.reduce(ops.Add, power, last, keep=True)
-    logsumexp = ctx.squeeze(ctx.plus(ctx.add(ops.Log(total)), highest), last)
+    divisor = total
     if masked:
-        total = ctx.select(ctx.compare("EQ", total, ctx.scalar_like(0, total)), ctx.full_like(total, 1), total)
-    return ctx.over(power, total), logsumexp
+        divisor = ctx.select(ctx.compare("EQ", total, ctx.scalar_like(0, total)), ctx.full_like(total, 1), total)
+
+    def logsumexp() -> Value:
+        return ctx.squeeze(ctx.plus(ctx.add(ops.Log(total)), highest), last)
+
+    return ctx.over(power, divisor), logsumexp
 
 
 def _scores(ctx: Context, query: Value, key: Value, mask: Value | None, causal: bool, scale: float | None) -> Value:

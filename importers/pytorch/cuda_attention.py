@@ -1,5 +1,6 @@
 """Attention of CUDA tensors: PyTorch has an op for each library that may compute it. They differ in what they save for
-their backward ops, and mean the same. Weights are dropped out by our own random numbers: what a forward op returns as
+their backward ops, and mean the same. All of them multiply weights and the gradients of scores in the query's type when
+they compute gradients, and so do we. Weights are dropped out by our own random numbers: what a forward op returns as
 its seed is the state of the random generator, with which the backward op draws the same ones again."""
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def efficient_attention_backward(
     bool[4] grad_input_mask, bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)"""
     sums = ctx.slice(logsumexp, 2, 0, query.type.static_shape[2])
     dropped = _dropout_again(ctx, dropout_p, philox_seed, philox_offset)
-    *found, of_scores = gradients(ctx, grad_out_, query, key, value, out, sums, attn_bias, is_causal, scale, dropped)
+    *found, of_scores = gradients(
+        ctx, grad_out_, query, key, value, out, sums, attn_bias, is_causal, scale, dropped, rounded=True
+    )
     of_bias = None
     if attn_bias is not None and grad_input_mask[3]:
         of_bias = ctx.convert(of_scores, attn_bias.type.element_type)
@@ -122,7 +125,9 @@ def flash_attention_backward(
     Tensor philox_seed, Tensor philox_offset, *, float? scale=None)
     -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)"""
     dropped = _dropout_again(ctx, dropout_p, philox_seed, philox_offset)
-    return gradients(ctx, grad_out, query, key, value, out, logsumexp, None, is_causal, scale, dropped)[:3]
+    return gradients(ctx, grad_out, query, key, value, out, logsumexp, None, is_causal, scale, dropped, rounded=True)[
+        :3
+    ]
 
 
 @rule("aten._scaled_dot_product_cudnn_attention.default")
@@ -177,7 +182,9 @@ def cudnn_attention_backward(
     SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, *, float? scale=None) -> (Tensor, Tensor, Tensor)"""
     dropped = _dropout_again(ctx, dropout_p, philox_seed, philox_offset)
     sums = ctx.squeeze(logsumexp, [3])
-    return gradients(ctx, grad_out, query, key, value, out, sums, attn_bias, is_causal, scale, dropped)[:3]
+    return gradients(ctx, grad_out, query, key, value, out, sums, attn_bias, is_causal, scale, dropped, rounded=True)[
+        :3
+    ]
 
 
 def _dropout(ctx: Context, p: float) -> tuple[Value, Value, Dropped | None]:

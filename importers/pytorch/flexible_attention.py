@@ -50,9 +50,8 @@ def flex_attention(
     seen = _for_all_positions(ctx, mask_mod, scores, [], mask_mod_other_buffers)
     scores = ctx.select(seen, ctx.convert(changed, wide), ctx.scalar(-math.inf, wide))
     weights, logsumexp = softmax_of(ctx, scores, masked=True)
-    highest = ctx.reduce(ops.Maximum, scores, (POSITIONS - 1,))
-    in_twos = (ctx.scaled(x, 1 / math.log(2)) for x in (logsumexp, highest))
-    found = ctx.matmul(weights, value), *in_twos
+    result, highest = ctx.matmul(weights, value), ctx.reduce(ops.Maximum, scores, (POSITIONS - 1,))
+    found = result, *(ctx.scaled(x, 1 / math.log(2)) for x in (logsumexp(), highest))
     return tuple(ctx.convert(x, kind.element_type) for x, kind in zip(found, ctx.result_types, strict=True))
 
 

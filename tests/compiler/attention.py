@@ -16,7 +16,8 @@ MINUS = "dense<0xFF800000>"
 @dataclass(frozen=True)
 class Case:
     """Queries of shape batch x heads x queries x depth; `groups` of heads share keys and values. `safe`: rows without
-    any score have weights of zero. `values_first`: the values are the left factor of the last product."""
+    any score have weights of zero. `values_first`: the values are the left factor of the last product. `rows`: the
+    greatest scores and the sums of weights are results, too."""
 
     batch: int = 1
     heads: int = 2
@@ -28,6 +29,7 @@ class Case:
     groups: int = 1
     safe: bool = False
     values_first: bool = False
+    rows: bool = False
 
     def module(self) -> Module:
         return trivium.parse(self.text())
@@ -38,8 +40,8 @@ class Case:
         for name in "qkv":
             (kind,) = re.findall(rf"%{name}: (tensor<\S*?xf32>)", text)
             held = kind.replace("f32", dtype)
-            first, brace, rest = text.replace(f"%{name}: {kind}", f"%{name}n: {held}").partition(f") -> {out} {{")
-            text = f"{first}{brace}\n%{name} = stablehlo.convert %{name}n : ({held}) -> {kind}{rest}"
+            first, brace, rest = text.replace(f"%{name}: {kind}", f"%{name}n: {held}").partition(" {\n")
+            text = f"{first}{brace}%{name} = stablehlo.convert %{name}n : ({held}) -> {kind}\n{rest}"
         if result == "f32":
             return trivium.parse(text)
         kept = out.replace("f32", result)
@@ -106,9 +108,12 @@ class Case:
             last = f"""%t = stablehlo.dot_general %vv, %w, batching_dims = [0, 1] x [0, 1], contracting_dims = [2] x [3]
                 : ({v}, {plane}) -> {turned}
               %o = stablehlo.transpose %t, dims = [0, 1, 3, 2] : ({turned}) -> {out}"""
+        results, returned = (out, f"return %o : {out}")
+        if self.rows:
+            results, returned = f"({out}, {row}, {row})", f"return %o, %m, %s : {out}, {row}, {row}"
         return f"""func.func @main(
               %q: {q}, %k: tensor<{shared}x{self.depth}xf32>, %v: tensor<{shared}x{self.features}xf32>{extra}
-          ) -> {out} {{
+          ) -> {results} {{
           {self._repeated("%k", "%kk", self.depth)}
           {self._repeated("%v", "%vv", self.features)}
           %c = stablehlo.constant dense<0.25> : {q}
@@ -132,7 +137,7 @@ class Case:
           %r = stablehlo.broadcast_in_dim %total, dims = [0, 1, 2] : ({row}) -> {plane}
           %w = stablehlo.divide %e, %r : {plane}
           {last}
-          return %o : {out}
+          {returned}
         }}"""
 
     def _repeated(self, name: str, new: str, width: int) -> str:

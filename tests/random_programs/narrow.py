@@ -29,6 +29,7 @@ def _attention(g: Generator, element: Type) -> None:
     depth, features = g.number(SHORTEST, 40), g.number(SHORTEST, 40)
     b = (0, 1)
     query = _wide(g, (*batch, rows, depth), element)
+    gradients = g.chance(0.3)
     if g.chance(0.5):
         query = g.add(ops.Multiply(query, _number(g, (*batch, rows, depth))))
     if g.chance(0.5):
@@ -36,12 +37,46 @@ def _attention(g: Generator, element: Type) -> None:
     else:
         key, where = _wide(g, (*batch, depth, columns), element), 2
     scores = g.add(ops.DotGeneral(query, key, ops.DotDimensionNumbers(b, b, (3,), (where,))))
-    weights = _softmax(g, _masked(g, scores))
     value = _wide(g, (*batch, columns, features), element)
+    if gradients:
+        _gradients(g, scores, query, value, element)
+        return
+    weights = _softmax(g, _masked(g, scores))
     result = g.add(ops.DotGeneral(weights, value, ops.DotDimensionNumbers(b, b, (3,), (2,))))
     if element != F32 and g.chance(0.4):
         result = g.add(ops.Convert(result, result=result.type.with_element(element)))
     g.offer(result)
+
+
+def _gradients(g: Generator, scores: Value, query: Value, value: Value, element: Type) -> None:
+    """Some of the gradients of attention, whose weights are computed from scores and a number of each row."""
+    b, kind = (0, 1), scores.type
+    *batch, rows, _ = kind.static_shape
+
+    def less(x: Value) -> Value:
+        row = g.argument((*batch, rows), F32)
+        return g.add(ops.Subtract(x, g.add(ops.BroadcastInDim(row, broadcast_dimensions=(0, 1, 2), result=kind))))
+
+    def rounded(x: Value) -> Value:
+        if element == F32 or g.chance(0.5):
+            return x
+        return g.add(ops.Convert(g.add(ops.Convert(x, result=kind.with_element(element))), result=kind))
+
+    # Not greater than one.
+    masked = _masked(g, scores)
+    weights = g.add(ops.Exponential(less(g.add(ops.Negate(g.add(ops.Abs(masked)))))))
+    of_result = _wide(g, (*batch, rows, value.type.static_shape[-1]), element)
+    of_weights = g.add(ops.DotGeneral(of_result, value, ops.DotDimensionNumbers(b, b, (3,), (3,))))
+    of_scores = rounded(g.add(ops.Multiply(weights, less(of_weights))))
+    key = _wide(g, (*batch, kind.static_shape[-1], g.number(SHORTEST, 40)), element)
+    products = (
+        (of_scores, key, (3,), (2,)),
+        (of_scores, query, (2,), (2,)),
+        (rounded(weights), of_result, (2,), (2,)),
+    )
+    for lhs, rhs, *contracted in products:
+        if g.chance(0.8):
+            g.offer(g.add(ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers(b, b, *contracted))))
 
 
 def _wide(g: Generator, shape: tuple[int, ...], element: Type) -> Value:
@@ -77,4 +112,9 @@ def _masked(g: Generator, scores: Value) -> Value:
 def _softmax(g: Generator, scores: Value) -> Value:
     greatest = fold(g, scores, ops.Maximum, -math.inf, 3, scores)
     power = g.add(ops.Exponential(g.add(ops.Subtract(scores, greatest))))
-    return g.add(ops.Divide(power, fold(g, power, ops.Add, 0.0, 3, power)))
+    total = fold(g, power, ops.Add, 0.0, 3, power)
+    for repeated in (greatest, total):
+        if g.chance(0.2):
+            # A training step keeps it, or its logarithm, for the gradients.
+            g.offer(repeated.defining_op.operands[0])  # type: ignore[union-attr]
+    return g.add(ops.Divide(power, total))

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trivium.compiler.fusion.demands import Demand, Opaque
+from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables
 from trivium.compiler.fusion.forms.contraction import Contraction
-from trivium.compiler.fusion.forms.form import Form
+from trivium.compiler.fusion.forms.form import Form, extended
 from trivium.compiler.fusion.forms.softmax import Factor, Found, find, of_row
 from trivium.compiler.fusion.turning import Turned
 from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, DType, Kernel, Subscript
@@ -18,7 +18,7 @@ from trivium.compiler.kernel import Contraction as Mark
 from trivium.compiler.kernel.attention import Attention as AttentionMark
 from trivium.compiler.kernel.attention import attention_kernel
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.index import Variable, indices_of, variable
+from trivium.compiler.lowering.index import Indices, Variable, indices_of, variable
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.compiler.target import Target
@@ -64,6 +64,12 @@ class Attention(Contraction):
         elif op is not softmax.scores:
             yield from Form.reads(self, op, demand)
 
+    def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
+        rows = (*self.found.batch, *self.found.rows)
+        if op in self.found.softmax.members and plain_variables(demand) is not None:
+            return extended(plain_variables(demand) or ()) == extended(rows)
+        return super().is_home(op, demand, target)
+
     def build(self, launches: Launches, group: Group) -> None:
         found = self.found
         for factor in (found.lhs, found.rhs, found.values):
@@ -81,37 +87,21 @@ class Attention(Contraction):
         summed = {**shared, **features, found.key: ContractionLoop("k", found.key.extent)}
         every = {**scored, **depth}
         score = self._score(ctx, scored)
-        lhs, rhs = (self._access(ctx, factor, every) for factor in (found.lhs, found.rhs))
-        before = [self._prologue(ctx, factor, every) for factor in (found.lhs, found.rhs)]
+        lhs, rhs = (access(ctx, factor, every) for factor in (found.lhs, found.rhs))
+        before = [prologue(ctx, factor, every) for factor in (found.lhs, found.rhs)]
         scores = Mark(tuple(every.values()), lhs, rhs, DType("f32"), score, *before)
         weights = Buffer("weights", DType("f32"), (found.key.extent,), "scratch")
         values = Mark(
             tuple(summed.values()),
             Access(weights, (Subscript(variable(summed[found.key])),)),
-            self._access(ctx, found.values, summed),
+            access(ctx, found.values, summed),
             DType("f32"),
             self._result(ctx, group, {**shared, **features}),
             None,
-            self._prologue(ctx, found.values, summed),
+            prologue(ctx, found.values, summed),
         )
-        return attention_kernel(ctx.b.name, ctx.b.params, AttentionMark(scores, values))
-
-    def _access(self, ctx: LoweringContext, factor: Factor, loops: Loops) -> Access:
-        def loop(symbol: object):
-            return variable(loops[symbol]) if isinstance(symbol, Variable) else None
-
-        buffer = ctx.buffer(factor.source, factor.source.type.shape, "in")
-        return Access(buffer, tuple(Subscript(index.replace(loop)) for index in factor.at))
-
-    def _prologue(self, ctx: LoweringContext, factor: Factor, loops: Loops) -> Block | None:
-        """Returns what is computed from the elements of a factor's source."""
-        kind = dtype_of(factor.source.type.element_type)
-        with ctx.block(ctx.b.block(kind, *["i64"] * len(loops))) as block:
-            for v, register in zip(loops, block.parameters[1:], strict=True):
-                ctx.bind(v, register)
-            ctx.know(factor.source, factor.at, block.parameters[0])
-            block.yields = [ctx.real(factor.value, factor.place)]
-        return block if block.instructions else None
+        rows = self._rows(ctx, group, shared)
+        return attention_kernel(ctx.b.name, ctx.b.params, AttentionMark(scores, values, rows))
 
     def _score(self, ctx: LoweringContext, loops: Loops) -> Block:
         """Returns what is computed from the sum of a score's products."""
@@ -133,8 +123,50 @@ class Attention(Contraction):
             ctx.know(softmax.total.results[0], softmax.at[softmax.total.results[0]], weights)
             divisor = ctx.real(softmax.divide.rhs, softmax.at[softmax.divide.result])
             ctx.know(value, indices_of(self.space), ctx.b.divide(total, divisor))
-            self.store(ctx, group)
+            for output, indices in self._outputs(group, of_rows=False):
+                ctx.store(output, indices, ctx.element(output, indices))
         return block
+
+    def _rows(self, ctx: LoweringContext, group: Group, loops: Loops) -> Block | None:
+        """Returns what stores outputs of whole rows, if there are any, from the greatest score of a row and the sum of
+        its weights."""
+        softmax, outputs = self.found.softmax, self._outputs(group, of_rows=True)
+        if not outputs:
+            return None
+        with ctx.block(ctx.b.block("f32", "f32", *["i64"] * len(loops))) as block:
+            for v, register in zip(loops, block.parameters[2:], strict=True):
+                ctx.bind(v, register)
+            for op, register in zip((softmax.greatest, softmax.total), block.parameters, strict=False):
+                ctx.know(op.results[0], softmax.at[op.results[0]], register)
+            for output, indices in outputs:
+                ctx.store(output, indices, ctx.element(output, indices))
+        return block
+
+    def _outputs(self, group: Group, of_rows: bool) -> list[tuple[Value, Indices]]:
+        """Returns the outputs of which there is one element for each row, or all others."""
+        softmax = self.found.softmax
+        return [item for item in group.outputs.items() if (item[0].defining_op in softmax.members) is of_rows]
+
+
+def access(ctx: LoweringContext, factor: Factor, loops: Loops) -> Access:
+    """Returns how a factor is read from memory."""
+
+    def loop(symbol: object):
+        return variable(loops[symbol]) if isinstance(symbol, Variable) else None
+
+    buffer = ctx.buffer(factor.source, factor.source.type.shape, "in")
+    return Access(buffer, tuple(Subscript(index.replace(loop)) for index in factor.at))
+
+
+def prologue(ctx: LoweringContext, factor: Factor, loops: Loops) -> Block | None:
+    """Returns what is computed from the elements of a factor's source."""
+    kind = dtype_of(factor.source.type.element_type)
+    with ctx.block(ctx.b.block(kind, *["i64"] * len(loops))) as block:
+        for v, register in zip(loops, block.parameters[1:], strict=True):
+            ctx.bind(v, register)
+        ctx.know(factor.source, factor.at, block.parameters[0])
+        block.yields = [ctx.real(factor.value, factor.place)]
+    return block if block.instructions else None
 
 
 def attention_around(op: Operation, space: tuple[Variable, ...], target: Target) -> Attention | None:

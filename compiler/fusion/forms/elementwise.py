@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trivium.compiler.costs import FAR, is_reduction, takes_loop_or_branch
 from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables, same_extents
 from trivium.compiler.fusion.forms.attention import attention_around
+from trivium.compiler.fusion.forms.chained import chained_around
 from trivium.compiler.fusion.forms.contraction import Contraction, divided_loops_of_sums, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form, demanded
 from trivium.compiler.fusion.forms.rows import Rows
@@ -34,9 +35,11 @@ class Elementwise(Form):
         apart = turned(op, target)
         loops = loops_of_sums(op, demand, self.space, apart.image)
         if loops is not None:
-            return attention_around(op, loops, target) or Contraction(loops, op, apart)
+            return _attention(op, loops, target) or Contraction(loops, op, apart)
         divided = divided_loops_of_sums(op, demand, self.space)
-        return None if divided is None else Contraction(tuple(itertools.chain(*divided)), op, apart, divided=divided)
+        if divided is None or _attention(op, tuple(fresh(op.results[0].type.shape)), target) is not None:
+            return None
+        return Contraction(tuple(itertools.chain(*divided)), op, apart, divided=divided)
 
     def _rows(self, op: ops.Reduce, points: Sequence[Variable], target: Target) -> Rows | None:
         shape = op.inputs[0].type.shape
@@ -92,6 +95,11 @@ class Elementwise(Form):
             with launches.kernel(f"_points{number}" if number else "") as ctx, ctx.nest(nest):
                 for value, indices in stored:
                     ctx.store(value, indices, ctx.element(value, indices))
+
+
+def _attention(op: Operation, space: tuple[Variable, ...], target: Target) -> Form | None:
+    """Returns the form of a group whose product is the last one of attention, or of its gradients."""
+    return attention_around(op, space, target) or chained_around(op, space, target)
 
 
 def reduces_over(op: ops.Reduce, row: Sequence[Variable], target: Target) -> bool:

@@ -1,5 +1,6 @@
 """Finds attention: a product of which one factor is the softmax of scores, which are computed from another product, and
-which nothing else needs. How each value is addressed follows from the loops of the last product."""
+which nothing else needs, except greatest scores and denominators. How each value is addressed follows from the loops of
+the last product."""
 
 from __future__ import annotations
 
@@ -67,26 +68,26 @@ class Found:
 
 def find(last: Operation, space: Sequence[Variable]) -> Found | None:
     """Returns the attention that ends with `last`, whose result has the loops `space`."""
-    if not isinstance(last, ops.DotGeneral) or not _is_plain(last):
+    if not isinstance(last, ops.DotGeneral) or not is_plain(last):
         return None
     key = [loop.extent for loop in loops_of(last).loops.values() if loop.role == "k" and loop.extent > 1]
     for number, operand in enumerate(last.operands if len(key) == 1 else ()):
         row = Variable(key[0])
-        named = _named(loops_of(last), indices_of(space), [row])
-        softmax = _softmax(last, operand, _side(loops_of(last), number, named), row)
+        named = named_loops(loops_of(last), indices_of(space), [row])
+        softmax = _softmax(last, operand, side_of(loops_of(last), number, named), row)
         found = _joined(last, number, named, softmax, row) if softmax is not None else None
         if found is not None:
             return found
     return None
 
 
-def _is_plain(op: ops.DotGeneral) -> bool:
+def is_plain(op: ops.DotGeneral) -> bool:
     """Whether an op sums products of f32, as they are."""
     kinds = {value.type.element_type for value in (*op.operands, op.result)}
     return kinds == {F32} and is_marked_contraction(op) and not any(rounds(op, side) for side in ("lhs", "rhs"))
 
 
-def _named(loops: Loops, result: Indices, inner: Sequence[Variable]) -> dict[str, Index]:
+def named_loops(loops: Loops, result: Indices, inner: Sequence[Variable]) -> dict[str, Index]:
     """Returns the index of each loop of a product, at these indices of the result; `inner` are the loops of the sum
     that have more than one iteration."""
     named = {name: index for (name,), index in zip(loops.result, result, strict=True)}
@@ -97,7 +98,7 @@ def _named(loops: Loops, result: Indices, inner: Sequence[Variable]) -> dict[str
     return named
 
 
-def _side(loops: Loops, number: int, named: Mapping[str, Index]) -> Indices:
+def side_of(loops: Loops, number: int, named: Mapping[str, Index]) -> Indices:
     """Returns the indices of an operand of a product."""
     names = {loop: name for name, loop in loops.loops.items()}
     subscripts = (loops.lhs, loops.rhs)[number]
@@ -108,7 +109,7 @@ def _joined(last: ops.DotGeneral, number: int, named: dict[str, Index], found: S
     """Returns the whole, if both products have the same loops."""
     first, scores = loops_of(found.scores), found.at[found.scores.result]
     depth = tuple(Variable(loop.extent) for loop in first.loops.values() if loop.role == "k" and loop.extent > 1)
-    inner = _named(first, scores, depth)
+    inner = named_loops(first, scores, depth)
 
     def variables(loops: Loops, at: Mapping[str, Index], role: str) -> list[Variable]:
         return [v for name, loop in loops.loops.items() if loop.role == role and (v := at[name].variable)]
@@ -119,12 +120,12 @@ def _joined(last: ops.DotGeneral, number: int, named: dict[str, Index], found: S
     rows = one if other == [key] else other
     if [key] not in (one, other) or set(rows) != set(mine) or set(batch) != set(outer):
         return None
-    lhs, rhs = (_factor(found.scores.operands[side], _side(first, side, inner)) for side in sides)
-    values = _factor(last.operands[1 - number], _side(loops_of(last), 1 - number, named))
+    lhs, rhs = (factor_of(found.scores.operands[side], side_of(first, side, inner)) for side in sides)
+    values = factor_of(last.operands[1 - number], side_of(loops_of(last), 1 - number, named))
     return Found(found, tuple(batch), tuple(rows), tuple(features), key, depth, lhs, rhs, values)
 
 
-def _factor(value: Value, place: Indices) -> Factor:
+def factor_of(value: Value, place: Indices) -> Factor:
     """Looks through ops that only move elements, and cheap ones that nothing else needs."""
     source, at, before = value, place, list[Operation]()
     while isinstance(source, OpResult):
@@ -142,9 +143,13 @@ def _factor(value: Value, place: Indices) -> Factor:
 
 
 def _only_input(op: Operation, inputs: Sequence[Value]) -> bool:
-    """Whether an op computes floats from one array of floats, for one user."""
+    """Whether an op computes floats from one array of floats, which is not a larger one. Only a smaller one is read
+    again for other users."""
     floats = all(is_float(value.type.element_type) for value in (*inputs, *op.results))
-    return len(inputs) == 1 and floats and len(op.results) == 1 and len(op.results[0].users) == 1
+    if len(inputs) != 1 or not floats or len(op.results) != 1:
+        return False
+    (result,), widths = op.results, [value.type.dtype.itemsize for value in (*inputs, *op.results)]
+    return widths[0] < widths[1] or (widths[0] == widths[1] and len(result.users) == 1)
 
 
 def _is_splat(value: Value) -> bool:
@@ -157,18 +162,22 @@ def _is_splat(value: Value) -> bool:
 
 def _softmax(last: Operation, weights: Value, at: Indices, key: Variable) -> Softmax | None:
     """Returns the softmax over `key` that computes `weights`, which are used at the indices `at`."""
-    above = list(_above(weights))
-    products = [op for op in above if isinstance(op, ops.DotGeneral) and op.result.type.size == weights.type.size]
-    if len(products) != 1 or len(above) >= LONGEST or not _is_plain(products[0]):
+    computed = list(above(weights))
+    products = [op for op in computed if isinstance(op, ops.DotGeneral) and op.result.type.size == weights.type.size]
+    if len(products) != 1 or len(computed) >= LONGEST or not is_plain(products[0]):
         return None
-    members = _between(products[0], last, above)
-    if any(not members.keys() >= set(value.users) - {last} for op in members for value in op.results):
+    members = _between(products[0], last, computed)
+    indices = indices_of_members(list(members), {weights: at}, key, last)
+    if indices is None:
         return None
-    indices = _indices(list(members), {weights: at}, key, last)
-    return None if indices is None else _pattern(weights, products[0], frozenset(members), indices)
+    shared = {value for op in members for value in op.results if not members.keys() >= set(value.users) - {last}}
+    # Other ops may read what there is for a whole row.
+    if any(key in index.variables() for value in shared for index in indices[value]):
+        return None
+    return _pattern(weights, products[0], frozenset(members), indices)
 
 
-def _above(value: Value) -> Iterator[Operation]:
+def above(value: Value) -> Iterator[Operation]:
     """Yields the ops that a value is computed from, up to products and whatever is no part of a softmax."""
     pending, seen = [value], set[Operation]()
     while pending and len(seen) < LONGEST:
@@ -190,7 +199,7 @@ def _between(first: Operation, last: Operation, above: Sequence[Operation]) -> d
     return found
 
 
-def _indices(
+def indices_of_members(
     members: Sequence[Operation], at: dict[Value, Indices], key: Variable, last: Operation
 ) -> dict[Value, Indices] | None:
     """Returns the indices at which each value that the members use is used; None if a member's result is used at

@@ -228,10 +228,17 @@ void end_products(unsigned begin, unsigned end) {
   own.ordered = false;
   for (unsigned thread = begin; thread < end; thread++) {
     Thread &lane = block.threads[thread];
-    for (size_t number = 0; number < count; number++) {
+    // Sums of one product follow those of another.
+    Product *before = nullptr;
+    for (size_t number = 0, first = 0; number < count; number++) {
       Product *product = pending(own, lane.given[number]);
-      bool known = product && product->done;
-      lane.taken[number] = known ? product->sums[(thread - begin) * count + number] : static_cast<uint32_t>(lane.given[number]);
+      if (product != before) first = number;
+      before = product;
+      lane.taken[number] = static_cast<uint32_t>(lane.given[number]);
+      if (!product || !product->done) continue;
+      size_t each = product->columns() / 2;
+      if (number - first >= each) fail("there are more sums than those of a product");
+      lane.taken[number] = product->sums[(thread - begin) * each + number - first];
     }
   }
 }

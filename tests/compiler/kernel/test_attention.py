@@ -16,6 +16,7 @@ from trivium.compiler.lower import lower
 from trivium.compiler.pipeline import optimize
 from trivium.compiler.program import Launch, Program
 from trivium.compiler.verifier import verify
+from trivium.ir.interpreter import evaluate
 
 FUSED = replace(TARGET, attention=True)
 
@@ -33,12 +34,15 @@ def lowered(case: Case) -> Program:
         Case(heads=4, groups=2, queries=20, keys=64, mask="causal"),
         Case(queries=16, keys=33, mask="bool", safe=True),
         Case(queries=18, keys=20, values_first=True),
+        Case(queries=18, keys=70, mask="bool", safe=True, rows=True),
     ],
 )
 def test_meaning(case: Case) -> None:
     given = case.arguments()
-    (result,) = interpret(lowered(case), *given)
+    result, *rows = interpret(lowered(case), *given)
     np.testing.assert_allclose(result, case.expected(*given), rtol=2e-6, atol=4e-6)
+    for row, expected in zip(rows, evaluate(case.module(), *given)[1:], strict=True):
+        np.testing.assert_allclose(row, expected, rtol=2e-6)
 
 
 def test_no_row_of_scores_exists() -> None:

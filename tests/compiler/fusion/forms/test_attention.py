@@ -48,3 +48,8 @@ def test_what_follows_is_stored_by_the_same_kernel() -> None:
     out = "tensor<1x2x40x36xf32>"
     module = changed(Case().text(), (f"return %o : {out}", f"%n = stablehlo.negate %o : {out}\nreturn %n : {out}"))
     assert kernels(module) == [True]
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_greatest_scores_and_sums_of_weights_are_stored_by_the_same_kernel(safe: bool) -> None:
+    assert kernels(Case(mask="bool", safe=safe, rows=True).module()) == [True]
