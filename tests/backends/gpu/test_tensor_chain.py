@@ -111,13 +111,17 @@ def test_every_barrier_fence_and_wait_is_needed(
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is part of CUDA, which is not installed")
-@pytest.mark.parametrize(("mask", "size", "most"), [("causal", 64, 168), ("added", 64, 255), ("", 128, 255)])
-def test_registers(mask: str, size: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("mask", "size", "most", "spilled"), [("causal", 64, 168, 0), ("added", 64, 168, 64), ("", 128, 255, 0)]
+)
+def test_registers(
+    mask: str, size: int, most: int, spilled: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of 65536 registers, each thread of three blocks of 128 has 168, of two blocks 255."""
     monkeypatch.setenv("TRIVIUM_CACHE", "0")
     case = Gradients(heads=96, queries=1000, keys=1000, depth=size, features=size, mask=mask, rounded=True)
     report = ptxas_report(case.module(), "sm_90a", tmp_path)
     # Otherwise, it says that it lets one matrix instruction wait for another.
     assert "wgmma" not in report
-    assert set(re.findall(r"(\d+) bytes spill", report)) == {"0"}
+    assert max(map(int, re.findall(r"(\d+) bytes spill", report))) <= spilled
     assert max(map(int, re.findall(r"Used (\d+) registers", report))) <= most
