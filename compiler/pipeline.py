@@ -16,7 +16,7 @@ from trivium.compiler.passes.decompose import Decompose
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.hoist import HoistInvariants
 from trivium.compiler.passes.inline import Inline
-from trivium.compiler.passes.kernels import TurnedKernels
+from trivium.compiler.passes.kernels import KernelsByTerms, TurnedKernels
 from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.padding import ExplicitPadding
@@ -28,6 +28,7 @@ from trivium.compiler.passes.skipped_rows import SkipRows
 from trivium.compiler.passes.tile import Tile
 from trivium.compiler.passes.tokens import EraseTokens
 from trivium.compiler.passes.weight_gradients import WeightGradients
+from trivium.compiler.passes.window_rows import WindowRows
 from trivium.compiler.target import Target
 from trivium.ir.func import Module
 
@@ -80,5 +81,6 @@ def optimize(
     if target is not None and target.layouts is not None:
         own = (SkipRows(), WeightGradients(target.vector_bytes), ExplicitPadding(target), CLEAN_UP, *own)
     if target is not None and target.turned_constants:
-        own = (TurnedKernels(known=True), CLEAN_UP, *own)
+        kernels = TurnedKernels(known=True), KernelsByTerms(target)
+        own = (WindowRows(target), *kernels, CLEAN_UP, *own)
     return run_passes(module.clone() if copy else module, (*PIPELINE, *own), verify=verify, observe=observe)

@@ -186,6 +186,11 @@ class Target:
         """The scratch memory of one group of threads, so that there is room for another group."""
         return self.shared_memory_bytes // 2
 
+    def copies_terms(self, dtype: str) -> bool:
+        """Whether the device itself copies rows of terms of products, whose factors have a type, to memory that matrix
+        instructions read."""
+        return False
+
     def instructions_for(self, lhs: str, rhs: str, accumulate: str) -> tuple[MatrixInstruction, ...]:
         """Returns the instructions for operands of two types; those of bytes take both kinds of integers."""
         operands = "i8" if {lhs, rhs} <= {"i8", "ui8"} else lhs if lhs == rhs else None

@@ -11,11 +11,12 @@ from typing import Any
 import llvmlite.ir as ll
 
 from trivium.backends.gpu.contracted import Depth, Indices
+from trivium.backends.gpu.images import Image
 from trivium.backends.gpu.tensor import TensorOperand
-from trivium.backends.gpu.tensor_maps import WIDE_LINE, Dimension, View
+from trivium.backends.gpu.tensor_maps import WIDE_LINE, Boxed, Dimension, View
 from trivium.backends.gpu.warpgroup import WarpgroupContraction
-from trivium.backends.llvm.code import I32
-from trivium.compiler.kernel.contraction import Access
+from trivium.backends.llvm.code import I16, I32
+from trivium.compiler.kernel.contraction import Access, ContractionLoop
 from trivium.compiler.kernel.structure import Block
 
 COUNT = 8
@@ -26,7 +27,7 @@ class BulkContraction(WarpgroupContraction):
     """Emits one block's tile, for one thread. `views`: the operands that are copied in boxes, by the roles of their
     loops, each with the description that the launch gives of it."""
 
-    def __init__(self, *operands: Any, views: Mapping[str, tuple[View, ll.Value]], **facts: Any) -> None:
+    def __init__(self, *operands: Any, views: Mapping[str, tuple[Boxed, ll.Value]], **facts: Any) -> None:
         super().__init__(*operands, **facts)
         self._views = views
 
@@ -85,19 +86,49 @@ class BulkContraction(WarpgroupContraction):
         """Lets the device copy the pieces of operands to a stage, and count their bytes."""
         self.dialect.expect(self.code, self.full(stage), sum(map(self.piece, operands)))
         for operand in operands:
-            self._copy_boxes(operand, piece, stage, batch)
+            view, array = self._views[operand.role]
+            begin = self.plus(self.builder.mul(stage, I32(self.stage)), operand.base)
+            if isinstance(view, Image):
+                self._copy_windows(operand, view, array, piece, begin, self.full(stage))
+            else:
+                self._copy_boxes(operand, view, array, piece, begin, self.full(stage), batch)
 
-    def _copy_boxes(self, operand: TensorOperand, piece: ll.Value, stage: ll.Value, batch: Indices) -> None:
+    def _copy_windows(
+        self, operand: TensorOperand, image: Image, array: ll.Value, piece: ll.Value, begin: ll.Value, full: ll.Value
+    ) -> None:
+        """Begins to copy a piece, which has some features of one position in each window."""
+        depth, pixels = self.indices("k", piece, exists=True), image.box({operand.role: self.side(operand.role)})[1]
+
+        def word(loops: Indices, loop: ContractionLoop | None, factor: int = 1, offset: int = 0) -> ll.Value:
+            index = self.builder.trunc(loops[loop], I32) if loop is not None else I32(0)
+            return self.plus(self.builder.mul(index, I32(factor)), offset)
+
+        taps = [self.builder.trunc(word(depth, axis.tap, axis.apart), I16) for axis in image.axes]
+        for number in range(self.side(operand.role) // pixels):
+            own = self.indices(operand.role, self.plus(operand.first, number * pixels), exists=not number)
+            spatial = [word(own, axis.own, axis.step, axis.low) for axis in image.axes]
+            place = [word(depth, image.features), *spatial, word(own, image.images)]
+            target = self._shared(self.plus(begin, number * pixels * WIDE_LINE))
+            self.dialect.copy_windows(self.code, target, array, place, taps, full)
+
+    def _copy_boxes(
+        self,
+        operand: TensorOperand,
+        view: View,
+        array: ll.Value,
+        piece: ll.Value,
+        begin: ll.Value,
+        full: ll.Value,
+        batch: Indices,
+    ) -> None:
         """Begins to copy a piece: lines that are longer than those of a box are several boxes, one behind another."""
-        view, array = self._views[operand.role]
         nbytes = WIDE_LINE * self.lines(operand)
-        begin = self.plus(self.builder.mul(stage, I32(self.stage)), operand.base)
         for number in range(self.piece(operand) // nbytes):
             own = self.plus(operand.first, number * WIDE_LINE // self.size)
             starts = {"k": piece, self.own_role(operand.role): own}
             place = [starts.get(one.role) or self._index(one, batch) for one in view.dimensions]
             target = self._shared(self.plus(begin, number * nbytes))
-            self.dialect.copy_box(self.code, target, array, place, self.full(stage))
+            self.dialect.copy_box(self.code, target, array, place, full)
 
     def _index(self, dimension: Dimension, batch: Indices) -> ll.Value:
         """Returns a batch's index along a dimension."""

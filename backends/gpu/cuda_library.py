@@ -69,6 +69,7 @@ FUNCTIONS: dict[str, tuple[type, ...]] = {
     "cuModuleGetFunction": (_P, _P, _TEXT),
     "cuFuncSetAttribute": (_P, _INT, _INT),
     "cuTensorMapEncodeTiled": (_P, _INT, _UINT, _ADDRESS, _P, _P, _P, _P, *[_INT] * 4),
+    "cuTensorMapEncodeIm2col": (_P, _INT, _UINT, _ADDRESS, _P, _P, _P, _P, _UINT, _UINT, _P, *[_INT] * 4),
     "cuLaunchKernel": (_P, *[_UINT] * 7, _P, _P, _P),
     "cuGraphInstantiateWithFlags": (_P, _P, _FLAGS),
     "cuGraphLaunch": (_P, _P),

@@ -67,6 +67,12 @@ class CudaKernel:
 def _encode(place: int, one: TensorMap, address: int) -> None:
     rank = len(one.extents)
     extents, strides = (ctypes.c_uint64 * rank)(*one.extents), (ctypes.c_uint64 * (rank - 1))(*one.strides)
-    box, steps = (ctypes.c_uint32 * rank)(*one.box), (ctypes.c_uint32 * rank)(*[1] * rank)
-    how = _PLAIN, _PERMUTED, _BY_256, _ZEROS
-    library().cuTensorMapEncodeTiled(place, TYPES[one.dtype], rank, address, extents, strides, box, steps, *how)
+    array, how = (TYPES[one.dtype], rank, address, extents, strides), (_PLAIN, _PERMUTED, _BY_256, _ZEROS)
+    if not one.corners:
+        box, steps = (ctypes.c_uint32 * rank)(*one.box), (ctypes.c_uint32 * rank)(*[1] * rank)
+        library().cuTensorMapEncodeTiled(place, *array, box, steps, *how)
+        return
+    # The innermost dimension comes first, in corners, too.
+    low, high = ((ctypes.c_int * len(one.corners))(*found) for found in zip(*one.corners, strict=True))
+    steps = (ctypes.c_uint32 * rank)(1, *one.steps, 1)
+    library().cuTensorMapEncodeIm2col(place, *array, low, high, *one.box, steps, *how)

@@ -259,6 +259,19 @@ class Dialect(ABC):
         for all threads; matrix instructions see it without a fence."""
         raise NotImplementedError
 
+    def copy_windows(
+        self,
+        code: Code,
+        target: ll.Value,
+        array: ll.Value,
+        place: Sequence[ll.Value],
+        taps: Sequence[ll.Value],
+        count: ll.Value,
+    ) -> None:
+        """Does the same for an element of each of the windows of an image from `place` on. `taps`: how far it is from
+        where its window begins, along each spatial dimension, as words of 16 bits."""
+        raise NotImplementedError
+
     def wait_for_phase(self, code: Code, count: ll.Value, phase: ll.Value) -> None:
         """Waits until a phase has ended: the last bit of its number is `phase`. Before the first one, which has the
         number 0, one with the bit 1 has ended."""

@@ -30,7 +30,7 @@ from trivium.backends.gpu.team import Team
 from trivium.backends.gpu.tensor import TensorContraction
 from trivium.backends.gpu.tensor_attention import TensorAttention
 from trivium.backends.gpu.tensor_chain import TensorChain, WarpgroupChain
-from trivium.backends.gpu.tensor_maps import View, tensor_maps, views
+from trivium.backends.gpu.tensor_maps import Boxed, View, tensor_maps, views
 from trivium.backends.gpu.thread_emitter import GpuEmitter, number_of, wide
 from trivium.backends.gpu.tiles import in_half_warps, instruction, pipeline, warpgroup_instruction
 from trivium.backends.gpu.turned import TurnedContraction
@@ -62,7 +62,15 @@ def emit_kernel(
     launch needs `size`, and the counters; then descriptions of arrays. Returns the launches: two if several blocks
     share a row, where the second one folds what the first one has left."""
     found = _views(kernel, schedule)
-    launches = _copies(module, name, kernel, dialect, target, size, [one for one in found.values() if one.source])
+    launches = _copies(
+        module,
+        name,
+        kernel,
+        dialect,
+        target,
+        size,
+        [one for one in found.values() if isinstance(one, View) and one.source],
+    )
     for suffix, threads, partial in _launches(kernel, schedule, size, grid(kernel, schedule)):
         function = dialect.define(module, name + suffix, len(kernel.params) + 2, threads.threads, len(found))
         code = Code(ll.IRBuilder(function.append_basic_block("entry")), target, fast)
@@ -120,7 +128,7 @@ def emit_bodies(
     return Bodies(tuple(launches), size.nbytes, whole.counters, maps)
 
 
-def _views(kernel: Kernel, schedule: Schedule) -> dict[str, View]:
+def _views(kernel: Kernel, schedule: Schedule) -> dict[str, Boxed]:
     """Returns the operands of which the device itself copies pieces, by the roles of their loops."""
     loop = parallel_loop(kernel)
     if kernel.contraction is None or loop is None:

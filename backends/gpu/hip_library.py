@@ -55,7 +55,7 @@ def symbol(name: str) -> str:
     return name if name in OWN else RENAMED.get(name, "hip" + name.removeprefix("cu").removesuffix("_v2"))
 
 
-OTHERS = frozenset(("cuModuleLoadDataEx", "cuFuncSetAttribute", "cuTensorMapEncodeTiled"))
+OTHERS = frozenset(("cuModuleLoadDataEx", "cuFuncSetAttribute", "cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col"))
 """The functions that HIP has for other things, or none for: code is loaded without options, and kernels are neither
 granted memory nor told of arrays that the device copies."""
 

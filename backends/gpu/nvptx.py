@@ -8,7 +8,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.gpu.dialect import SHARED_ALIGNMENT, STATIC_MEMORY, Body, Dialect, Entry
 from trivium.backends.gpu.target import GpuTarget
-from trivium.backends.llvm.code import BF16, F32, I8, I32, I64, Code
+from trivium.backends.llvm.code import BF16, F32, I8, I16, I32, I64, Code
 from trivium.compiler.target import MatrixInstruction
 from trivium.ir.errors import Error
 
@@ -188,10 +188,21 @@ class Nvptx(Dialect):
     def copy_box(
         self, code: Code, target: ll.Value, array: ll.Value, place: Sequence[ll.Value], count: ll.Value
     ) -> None:
-        numbers = ", ".join(f"${number}" for number in range(2, 2 + len(place)))
-        kind = f"cp.async.bulk.tensor.{len(place)}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-        text = f"{kind} [$0], [$1, {{{numbers}}}], [${2 + len(place)}];"
-        _assembly(code, text, (), [target, array, *place, count])
+        _assembly(code, f"{_copying(place, 'tile')};", (), [target, array, *place, count])
+
+    def copy_windows(
+        self,
+        code: Code,
+        target: ll.Value,
+        array: ll.Value,
+        place: Sequence[ll.Value],
+        taps: Sequence[ll.Value],
+        count: ll.Value,
+    ) -> None:
+        first = 3 + len(place)
+        numbers = ", ".join(f"${number}" for number in range(first, first + len(taps)))
+        text = f"{_copying(place, 'im2col')}, {{{numbers}}};"
+        _assembly(code, text, (), [target, array, *place, count, *taps])
 
     def wait_for_phase(self, code: Code, count: ll.Value, phase: ll.Value) -> None:
         # The device suspends a thread that waits for some time, and then says that it waited in vain.
@@ -222,6 +233,13 @@ class Nvptx(Dialect):
         return self.call(code, f"llvm.nvvm.read.ptx.sreg.{register}.x", I32, (), "")
 
 
+def _copying(place: Sequence[ll.Value], mode: str) -> str:
+    """Returns the instruction that begins to copy from a place of an array, up to the word that counts."""
+    numbers = ", ".join(f"${number}" for number in range(2, 2 + len(place)))
+    kind = f"cp.async.bulk.tensor.{len(place)}d.shared::cluster.global.{mode}.mbarrier::complete_tx::bytes"
+    return f"{kind} [$0], [$1, {{{numbers}}}], [${2 + len(place)}]"
+
+
 def _add(function: ll.Function, name: str, number: int) -> None:
     # llvmlite knows no attributes with values, and its set refuses what it does not know.
     set.add(function.attributes, f'"nvvm.{name}"="{number}"')
@@ -230,10 +248,10 @@ def _add(function: ll.Function, name: str, number: int) -> None:
 def _assembly(
     code: Code, text: str, sums: Sequence[ll.Value] = (), operands: Sequence[ll.Value] = ()
 ) -> list[ll.Value]:
-    """Emits an instruction that changes `sums` in their registers and reads `operands`, which are pointers, i64 or i32,
-    and returns the sums."""
+    """Emits an instruction that changes `sums` in their registers and reads `operands`, which are pointers, i64, i32
+    or i16, and returns the sums."""
     letters = ["f" if total.type == F32 else "r" for total in sums]
-    kinds = ["r" if value.type == I32 else "l" for value in operands]
+    kinds = [{I16: "h", I32: "r"}.get(value.type, "l") for value in operands]
     ties = [str(number) for number in range(len(sums))]
     constraints = [*(f"={letter}" for letter in letters), *kinds, *ties, "~{memory}"]
     result = ll.LiteralStructType([total.type for total in sums]) if sums else VOID

@@ -37,7 +37,11 @@ class TensorMap:
     """An array of which the device itself copies boxes to shared memory. It begins `offset` bytes into the launch's
     argument of that number. `extents` and `box` begin with the innermost dimension, along which elements are
     neighbours; `strides` are the bytes between neighbours along all others. In shared memory, the lines of a box, of
-    128 bytes, are permuted, and elements of f32 are rounded if `dtype` is tf32."""
+    128 bytes, are permuted, and elements of f32 are rounded if `dtype` is tf32.
+
+    If it has `corners`, windows of an image are copied instead: `box` has their features and their number, `corners`
+    where the first and the last one begins along each spatial dimension, relative to the first and the last element,
+    and `steps` their strides."""
 
     argument: int
     offset: int
@@ -45,6 +49,8 @@ class TensorMap:
     extents: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
+    corners: tuple[tuple[int, int], ...] = ()
+    steps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,9 @@ TENSOR_WIDEST, TF32_WIDEST = 128, 96
 TF32_WIDEST_CHAIN = 64
 """The same for the gradients of attention in tf32, for which a launch always grants enough shared memory."""
 
+NARROW = "bf16", "f16"
+"""The types whose products matrix instructions compute as they are."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GpuTarget(LlvmTarget):
@@ -93,6 +96,9 @@ class GpuTarget(LlvmTarget):
 
     stack_bytes: int = 512
     """The bytes of scratch memory that one thread has for itself. More than that is in the workspace."""
+
+    def copies_terms(self, dtype: str) -> bool:
+        return self.bulk_copies and (dtype in NARROW or (dtype == "f32" and self.tf32))
 
 
 def machine_of(target: GpuTarget) -> Machine:

@@ -7,17 +7,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from trivium.backends.gpu.images import MOST_BYTES, MOST_ELEMENTS, UNIT, WIDE_LINE, Image, image
 from trivium.backends.gpu.plan import TensorMap
 from trivium.compiler.kernel import storage_bytes
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.schedule import LoopSchedule, Unit
 
-WIDE_LINE, UNIT = 128, 16
-"""The bytes of a line of a box, and those that begin and distances are multiples of."""
-
-MOST_DIMENSIONS, MOST_ELEMENTS, MOST_BYTES = 5, 1 << 31, 1 << 40
-"""The most dimensions of an array, and the numbers that coordinates and distances in bytes must be less than."""
+MOST_DIMENSIONS = 5
+"""The most dimensions of an array."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +63,31 @@ class View:
         transposed."""
         return not self.across or self.size == 2
 
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The extents of all dimensions, the innermost first."""
+        return tuple(dimension.extent for dimension in self.dimensions)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The bytes between neighbours along each dimension but the innermost."""
+        return tuple(dimension.step * self.size for dimension in self.dimensions[1:])
+
     def box(self, sides: Mapping[str, int]) -> tuple[int, ...]:
         """Returns the extents of a box: a line of `WIDE_LINE` bytes along the innermost dimension, and as many of them
         as a piece has, of one index of the batch."""
         along = WIDE_LINE // self.size
         lines = {"batch": 1, "k": along, **sides}
         return (along, *(lines[one.role] for one in self.dimensions[1:]))
+
+
+Boxed = View | Image
+"""What the device itself copies."""
+
+
+def boxed(mark: Contraction, role: str) -> Boxed | None:
+    """Returns the operand that has loops of `role`, "m" or "n"; None if the device cannot copy pieces of it."""
+    return view(mark, role) or image(mark, role)
 
 
 def view(mark: Contraction, role: str) -> View | None:
@@ -149,24 +166,24 @@ def _are_regular(found: View) -> bool:
     return all(one.extent < MOST_ELEMENTS for one in found.dimensions)
 
 
-def views(mark: Contraction, plan: LoopSchedule) -> dict[str, View]:
+def views(mark: Contraction, plan: LoopSchedule) -> dict[str, Boxed]:
     """Returns the operands whose pieces the device copies by itself, by a schedule of the parallel loop. Copies are at
     the beginning of the workspace."""
     bulk, first = ([one.dimensions for one in plan.mappings if one.unit is unit] for unit in (Unit.BULK, Unit.COPIED))
-    found, offset = dict[str, View](), 0
+    found, offset = dict[str, Boxed](), 0
     for role in ("m", "n"):
         if mark.positions(role) not in bulk:
             continue
-        one = copied(mark, role) if mark.positions(role) in first else view(mark, role)
+        one = copied(mark, role) if mark.positions(role) in first else boxed(mark, role)
         assert one is not None, "the schedule has found it"
-        if one.source:
+        if isinstance(one, View) and one.source:
             one = replace(one, offset=offset)
             offset += -(-one.elements // WIDE_LINE) * WIDE_LINE
         found[role] = one
     return found
 
 
-def tensor_maps(kernel: Kernel, found: Sequence[View], sides: Mapping[str, int]) -> tuple[TensorMap, ...]:
+def tensor_maps(kernel: Kernel, found: Sequence[Boxed], sides: Mapping[str, int]) -> tuple[TensorMap, ...]:
     """Returns what a launch tells the device of arrays."""
     return tuple(
         TensorMap(
@@ -175,9 +192,11 @@ def tensor_maps(kernel: Kernel, found: Sequence[View], sides: Mapping[str, int])
             offset=one.offset * one.size,
             # Only products whose factors may be rounded read boxes of f32.
             dtype="tf32" if one.access.buffer.dtype == "f32" else one.access.buffer.dtype,
-            extents=tuple(dimension.extent for dimension in one.dimensions),
-            strides=tuple(dimension.step * one.size for dimension in one.dimensions[1:]),
+            extents=one.extents,
+            strides=one.strides,
             box=one.box(sides),
+            corners=one.corners if isinstance(one, Image) else (),
+            steps=one.steps if isinstance(one, Image) else (),
         )
         for one in found
     )

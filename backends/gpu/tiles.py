@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from trivium.backends.gpu import shapes
 from trivium.backends.gpu.dialect import STATIC_MEMORY, WARP, WARPGROUP
 from trivium.backends.gpu.target import TENSOR_WIDEST, TF32_WIDEST, GpuTarget
-from trivium.backends.gpu.tensor_maps import UNIT, WIDE_LINE, View, copied, view
+from trivium.backends.gpu.tensor_maps import UNIT, WIDE_LINE, Boxed, boxed, copied
 from trivium.compiler.kernel import storage_bytes
 from trivium.compiler.kernel.attention import Attention
 from trivium.compiler.kernel.chained import Chained
@@ -50,6 +50,9 @@ its square, since caches have room for few of them. Fitted to 30 such choices.""
 COPIED_LEAST = 256
 """The number of products from which on an element of an operand that the device cannot copy by itself is worth a copy
 of it that the device can."""
+
+NARROW_TILE = 128, 64
+"""The same, for results with few columns."""
 
 LINE, CHUNK, STAGES = 64, 16, 3
 """With matrix instructions: the bytes of depth of a piece in shared memory, the bytes that are copied at once, and the
@@ -122,8 +125,8 @@ def choose(kernel: Kernel, loop: Loop, target: GpuTarget) -> LoopSchedule | None
         if (by := choose(mark, target)) is not None
         for size, least in TENSOR_TILES
     ]
-    wide = _wide_plan(mark, loop, target)
-    plans[:0] = [(wide, WIDE_LEAST)] if wide is not None else []
+    larger = _wide_plan(mark, loop, target), _narrow_plan(mark, loop, target)
+    plans[:0] = [(plan, WIDE_LEAST) for plan in larger if plan is not None]
     if shapes.fits(mark, target):
         if target.bulk_copies and not THREADS_ROUND:
             plans = [(plan, least) for plan, least in plans if plan.mapping(Unit.PRODUCER)]
@@ -348,8 +351,19 @@ def _wide_plan(mark: Contraction, loop: Loop, target: GpuTarget) -> LoopSchedule
     return min(plans, key=lambda plan: _wide_time(mark, plan, parts(mark, plan)), default=None)
 
 
-Arrays = dict[Role, View | None]
-"""The operands of a product by the roles of their loops, if the device can copy boxes of them."""
+def _narrow_plan(mark: Contraction, loop: Loop, target: GpuTarget) -> LoopSchedule | None:
+    """Returns the plan of tiles with half as many columns as rows, for results that have no more; None if no warp would
+    only copy."""
+    by, (rows, columns) = warpgroup_instruction(mark, target), NARROW_TILE
+    if by is None or math.prod(mark.extents("n")) > columns:
+        return None
+    warps = rows // WARPGROUP_ROWS * (WARPGROUP // WARP)
+    plan = _copied(mark, loop, NARROW_TILE, warps, by, WARPGROUP, target, _arrays(mark))
+    return plan if plan.mapping(Unit.PRODUCER) else None
+
+
+Arrays = dict[Role, Boxed | None]
+"""The operands of a product by the roles of their loops, if the device can copy pieces of them."""
 
 
 def _arrays(mark: Contraction, by_copies: bool = False) -> Arrays:
@@ -357,7 +371,7 @@ def _arrays(mark: Contraction, by_copies: bool = False) -> Arrays:
     factors that are not arrays, and of one whose lines run across the depth, as those of the other one do, if matrix
     instructions cannot transpose them."""
     roles: tuple[Role, ...] = "m", "n"
-    found: Arrays = {role: view(mark, role) for role in roles}
+    found: Arrays = {role: boxed(mark, role) for role in roles}
     if not by_copies:
         return found
     for role, other in zip(roles, roles[::-1], strict=True):

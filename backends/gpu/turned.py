@@ -12,7 +12,7 @@ import llvmlite.ir as ll
 from trivium.backends.gpu.contracted import Depth, Indices, Place
 from trivium.backends.gpu.persistent import PersistentContraction
 from trivium.backends.gpu.tensor import BYTES, TensorOperand
-from trivium.backends.gpu.tensor_maps import WIDE_LINE, View
+from trivium.backends.gpu.tensor_maps import WIDE_LINE, Boxed
 from trivium.backends.gpu.tiles import CHUNK
 from trivium.backends.llvm.code import I1, I32
 from trivium.backends.llvm.loops import counted
@@ -23,7 +23,7 @@ OTHER = {"m": "n", "n": "m"}
 class TurnedContraction(PersistentContraction):
     """Emits one block's tile, for one thread. Roles are those of the tile that is computed."""
 
-    def __init__(self, *operands: Any, views: Mapping[str, tuple[View, ll.Value]], columns: int, **facts: Any) -> None:
+    def __init__(self, *operands: Any, views: Mapping[str, tuple[Boxed, ll.Value]], columns: int, **facts: Any) -> None:
         self.swapped = views["n"][0].across
         if self.swapped:
             views = {OTHER[role]: pair for role, pair in views.items()}

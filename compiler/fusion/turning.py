@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 
 from trivium.compiler.lowering.contraction import conv_windows, matrix_instruction, operand_order
+from trivium.compiler.passes.kernels import by_terms, copies_image
 from trivium.compiler.passes.padding import FEW_FEATURES
 from trivium.compiler.target import LayoutCosts, Target
 from trivium.ir import ops
@@ -39,8 +40,11 @@ class Turned:
 
 def turned(op: Operation, target: Target) -> Turned:
     """Returns the transposes around `op` that are kernels of their own, because that costs less."""
-    if target.layouts is None or not isinstance(op, ops.Convolution):
+    if not isinstance(op, ops.Convolution):
         return Turned()
+    if target.layouts is None:
+        copied = copies_image(op, target) and isinstance(op.lhs.defining_op, ops.Transpose)
+        return Turned(copied, isinstance(op.rhs.defining_op, ops.Transpose) and by_terms(op, target))
     if _is_weight_gradient(op):
         return Turned(image=True)
     if not _has_features_last(op):

@@ -1,7 +1,8 @@
 """Layouts of convolutions' kernels: a kernel that is only known at run time, as in training, is transposed, so that its
 output features come last. A transpose moves squares of elements; a convolution that reads such a kernel in its original
 order gathers every element individually. On devices that do not pack constants, those that are kernels are transposed,
-too, when the program is compiled."""
+too, when the program is compiled. On devices that copy boxes of arrays by themselves, kernels of many products have
+their input features last instead: matrix instructions multiply rows of terms."""
 
 from __future__ import annotations
 
@@ -12,11 +13,16 @@ from typing import ClassVar
 import numpy as np
 
 from trivium.compiler.passes.manager import Pass, blocks
+from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Rewriter
 from trivium.ir.core import Value
 from trivium.ir.func import Module
+
+LINE, FEWEST_PLACES = 128, 1024
+"""The bytes of a row of terms that are copied at once, and the number of results from which on it pays off to transpose
+a kernel for it: each of its elements is moved twice."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +38,74 @@ class TurnedKernels(Pass):
         convolutions = [op for block in blocks(module) for op in block if isinstance(op, ops.Convolution)]
         found = [op for op in convolutions if _gains(op) and _is_known(op.rhs) == self.known]
         for op in found:
-            _turn(op)
+            _turn(op, _features_last(op))
         return bool(found)
 
 
-def _gains(op: ops.Convolution) -> bool:
+@dataclass(frozen=True)
+class KernelsByTerms(Pass):
+    """Afterwards, kernels with several taps have their input features last if `target` copies rows of terms by
+    itself."""
+
+    target: Target
+
+    NAME: ClassVar[str] = "kernels-by-terms"
+
+    def run(self, module: Module) -> bool:
+        convolutions = [op for block in blocks(module) for op in block if isinstance(op, ops.Convolution)]
+        found = [op for op in convolutions if by_terms(op, self.target) and _differs(op)]
+        for op in found:
+            _turn(op, _terms_last(op), forward=True)
+        return bool(found)
+
+
+def by_terms(op: ops.Convolution, target: Target) -> bool:
+    """Whether a convolution's kernel should have its input features last, because the device copies rows of them."""
+    return copies_image(op, target) and _has_taps(op)
+
+
+def copies_image(op: ops.Convolution, target: Target) -> bool:
+    """Whether the device copies rows of the features of a convolution's image."""
+    numbers, kernel = op.dimension_numbers, op.rhs.type
+    if not _is_plain(op) or op.lhs.type.element_type is not kernel.element_type:
+        return False
+    nbytes = kernel.static_shape[numbers.kernel_input_feature_dimension] * kernel.dtype.itemsize
+    places = op.result.type.size // op.result.type.static_shape[-1]
+    return target.copies_terms(str(kernel.element_type)) and nbytes % LINE == 0 and places >= FEWEST_PLACES
+
+
+def _is_plain(op: ops.Convolution) -> bool:
+    """Whether a convolution has one group, and images with their features last."""
     numbers, last = op.dimension_numbers, op.result.type.rank - 1
     plain = op.feature_group_count == 1 == op.batch_group_count and op.result.type.size > 0
-    images = numbers.input_feature_dimension == last == numbers.output_feature_dimension
-    taps = math.prod(op.rhs.type.static_shape[d] for d in numbers.kernel_spatial_dimensions)
-    return plain and images and taps > 1 and numbers.kernel_output_feature_dimension != last
+    return plain and numbers.input_feature_dimension == last == numbers.output_feature_dimension
+
+
+def _has_taps(op: ops.Convolution) -> bool:
+    return math.prod(op.rhs.type.static_shape[d] for d in op.dimension_numbers.kernel_spatial_dimensions) > 1
+
+
+def _gains(op: ops.Convolution) -> bool:
+    last = op.dimension_numbers.kernel_output_feature_dimension == op.rhs.type.rank - 1
+    return _is_plain(op) and _has_taps(op) and not last
+
+
+def _differs(op: ops.Convolution) -> bool:
+    """Whether a kernel has other dimensions last than its input features, or windows are reversed."""
+    return _terms_last(op) != tuple(range(op.rhs.type.rank)) or any(op.window_reversal or ())
+
+
+def _features_last(op: ops.Convolution) -> tuple[int, ...]:
+    """Returns the dimensions of a kernel in the order in which its output features come last."""
+    numbers = op.dimension_numbers
+    order = *numbers.kernel_spatial_dimensions, numbers.kernel_input_feature_dimension
+    return *order, numbers.kernel_output_feature_dimension
+
+
+def _terms_last(op: ops.Convolution) -> tuple[int, ...]:
+    """Returns the same in the order in which its input features come last."""
+    *order, output = _features_last(op)
+    return output, *order
 
 
 def _is_known(value: Value) -> bool:
@@ -61,17 +125,24 @@ def _transposed(rewriter: Rewriter, kernel: Value, permutation: tuple[int, ...])
     return rewriter.add(ops.Transpose(kernel, permutation=permutation))
 
 
-def _turn(op: ops.Convolution) -> None:
-    rewriter, numbers, rank = Rewriter(op), op.dimension_numbers, op.rhs.type.rank
-    order = *numbers.kernel_spatial_dimensions, numbers.kernel_input_feature_dimension
-    kernel = _transposed(rewriter, op.rhs, (*order, numbers.kernel_output_feature_dimension))
+def _turn(op: ops.Convolution, order: tuple[int, ...], forward: bool = False) -> None:
+    """Transposes a kernel. `forward`: it is reversed, not its windows."""
+    rewriter, numbers = Rewriter(op), op.dimension_numbers
+    kernel, reversal = op.rhs, op.window_reversal or ()
+    if forward and any(reversal):
+        spatial = zip(numbers.kernel_spatial_dimensions, reversal, strict=True)
+        reverse = ops.Reverse(kernel, dimensions=tuple(dimension for dimension, is_reversed in spatial if is_reversed))
+        kernel = rewriter.add(reverse)
+    kernel = _transposed(rewriter, kernel, order)
     turned = replace(
         numbers,
-        kernel_spatial_dimensions=tuple(range(rank - 2)),
-        kernel_input_feature_dimension=rank - 2,
-        kernel_output_feature_dimension=rank - 1,
+        kernel_spatial_dimensions=tuple(map(order.index, numbers.kernel_spatial_dimensions)),
+        kernel_input_feature_dimension=order.index(numbers.kernel_input_feature_dimension),
+        kernel_output_feature_dimension=order.index(numbers.kernel_output_feature_dimension),
     )
     attributes = {**op.attributes, "dimension_numbers": turned}
+    if forward:
+        attributes.pop("window_reversal", None)
     new = type(op).create([op.lhs, kernel], op.result_types, attributes, [], op.extra, op.location, op.segments)
     rewriter.add(new)
     rewriter.replace(*new.results)

@@ -22,7 +22,7 @@ struct Count {
 struct Boxed {
   const TensorMap *array;
   char *target;
-  int64_t place[5];
+  int64_t place[5], taps[3];
   char *word;
 };
 
@@ -59,14 +59,43 @@ char *permuted(char *target, size_t offset) {
 }
 
 size_t lines(const TensorMap &array) {
+  if (array.windows) return array.box[1];
   size_t found = 1;
   for (unsigned dimension = 1; dimension < array.rank; dimension++) found *= array.box[dimension];
   return found;
 }
 
+// Where the last window begins along a spatial dimension.
+int64_t last(const TensorMap &array, unsigned axis) {
+  return static_cast<int64_t>(array.extents[axis + 1]) - 1 + array.corners[axis][1];
+}
+
+// The same for windows: the next one begins `steps` further along the first spatial dimension, or in the next line.
+const char *in_window_of(const Boxed &copy, size_t number) {
+  const TensorMap &array = *copy.array;
+  unsigned axes = array.rank - 2;
+  auto window = static_cast<int64_t>(number / array.box[0]);
+  int64_t feature = copy.place[0] + static_cast<int64_t>(number % array.box[0]);
+  if (feature < 0 || feature >= static_cast<int64_t>(array.extents[0])) return nullptr;
+  const char *found = reinterpret_cast<const char *>(array.address) + feature * array.size;
+  bool inside = true;
+  for (unsigned axis = 0; axis < axes; axis++) {
+    int64_t first = array.corners[axis][0], step = array.steps[axis], count = (last(array, axis) - first) / step + 1;
+    window += (copy.place[axis + 1] - first) / step;
+    int64_t place = first + window % count * step + copy.taps[axis];
+    window /= count;
+    inside = inside && place >= 0 && place < static_cast<int64_t>(array.extents[axis + 1]);
+    found += place * static_cast<int64_t>(array.strides[axis]);
+  }
+  int64_t image = copy.place[axes + 1] + window;
+  if (!inside || image < 0 || image >= static_cast<int64_t>(array.extents[axes + 1])) return nullptr;
+  return found + image * static_cast<int64_t>(array.strides[axes]);
+}
+
 // Where the element of a box is that has the number `offset`; null beyond the ends of the array.
 const char *source(const Boxed &copy, size_t number) {
   const TensorMap &array = *copy.array;
+  if (array.windows) return in_window_of(copy, number);
   const char *found = reinterpret_cast<const char *>(array.address);
   for (unsigned dimension = 0; dimension < array.rank; dimension++) {
     int64_t place = copy.place[dimension] + static_cast<int64_t>(number % array.box[dimension]);
@@ -146,14 +175,26 @@ void sim_arrive(int32_t, const uint64_t *given, uint32_t *) {
   simulator::Count *count = simulator::arrive_at(reinterpret_cast<char *>(given[0]));
   if (count) simulator::end_phase(*count);
 }
-// `rank`: the number of dimensions that the instruction names.
-void sim_copy_box(int32_t rank, const uint64_t *given, uint32_t *) {
+// `kind`: the number of dimensions that the instruction names, and whether it copies windows.
+void sim_copy_box(int32_t kind, const uint64_t *given, uint32_t *) {
+  int32_t rank = kind & 7;
+  bool windows = kind & 8;
   const auto *array = reinterpret_cast<const simulator::TensorMap *>(given[1]);
   if (array->known != simulator::kTensorMap || given[1] % 64) return simulator::fail("an array is not described");
   if (array->rank != static_cast<unsigned>(rank)) return simulator::fail("an array has another number of dimensions");
-  simulator::Boxed copy{array, reinterpret_cast<char *>(given[0]), {}, reinterpret_cast<char *>(given[2 + rank])};
+  if (array->windows != windows) return simulator::fail("an array is described for another way to copy");
+  simulator::Boxed copy{array, reinterpret_cast<char *>(given[0]), {}, {}, reinterpret_cast<char *>(given[2 + rank])};
   for (int32_t dimension = 0; dimension < rank; dimension++) {
     copy.place[dimension] = static_cast<int32_t>(given[2 + dimension]);
+  }
+  constexpr int64_t kTaps[] = {1 << 16, 1 << 8, 1 << 5};
+  for (int32_t axis = 0; windows && axis < rank - 2; axis++) {
+    copy.taps[axis] = static_cast<uint16_t>(given[3 + rank + axis]);
+    int64_t ahead = copy.place[axis + 1] - array->corners[axis][0];
+    if (copy.taps[axis] >= kTaps[rank - 3]) return simulator::fail("an element is too far from where its window begins");
+    if (ahead < 0 || copy.place[axis + 1] > simulator::last(*array, axis) || ahead % array->steps[axis]) {
+      return simulator::fail("no window begins where a copy does");
+    }
   }
   size_t nbytes = simulator::lines(*array) * array->box[0] * array->size;
   // The permutation begins anew at each square of 8 lines.

@@ -516,9 +516,9 @@ int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned 
 }
 #ifndef FAKE_HIP
 // All that the driver's documentation asks for, and that the array is in the device's memory.
-int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const uint64_t *extents, const uint64_t *strides,
-                           const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill) {
-  BEGIN(true);
+static int describe(simulator::TensorMap &made, void *map, int type, unsigned rank, void *address, const uint64_t *extents,
+                    const uint64_t *strides, unsigned inner, const unsigned *steps, int interleave, int swizzle, int promotion,
+                    int fill) {
   constexpr unsigned kSizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
   constexpr unsigned kWidest[] = {0, 32, 64, 128};
   constexpr int kFloat16 = 6, kTf32 = 11;
@@ -528,11 +528,11 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, co
   REQUIRE(swizzle >= 0 && swizzle <= 3 && promotion >= 0 && promotion <= 3 && fill >= 0 && fill <= 1, kInvalidValue);
   REQUIRE(!fill || type >= kFloat16, kInvalidValue);
   unsigned size = kSizes[type];
-  simulator::TensorMap made{simulator::kTensorMap, uint64_t(address), {}, {}, {}, rank, size, type == kTf32};
+  made = {simulator::kTensorMap, uint64_t(address), {}, {}, {}, uint8_t(rank), uint8_t(size), type == kTf32, false, {}, {}};
   uint64_t end = size, least = size;
   for (unsigned dimension = 0; dimension < rank; dimension++) {
     uint64_t extent = extents[dimension], distance = dimension ? strides[dimension - 1] : size;
-    REQUIRE(extent >= 1 && extent <= 1ull << 32 && box[dimension] >= 1 && box[dimension] <= 256, kInvalidValue);
+    REQUIRE(extent >= 1 && extent <= 1ull << 32, kInvalidValue);
     REQUIRE(steps[dimension] >= 1 && steps[dimension] <= 8, kInvalidValue);
     if (dimension) {
       REQUIRE(distance % 16 == 0 && distance < 1ull << 40 && distance >= least, kInvalidValue);
@@ -540,13 +540,48 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, co
       made.strides[dimension - 1] = distance;
     }
     least = distance * extent, end += distance * (extent - 1);
-    made.extents[dimension] = extent, made.box[dimension] = box[dimension];
+    made.extents[dimension] = extent;
   }
-  REQUIRE(uint64_t(box[0]) * size % 16 == 0, kInvalidValue);
-  REQUIRE(!swizzle || box[0] * size <= kWidest[swizzle], kInvalidValue);
-  // The simulator knows one form of boxes, without gaps.
+  REQUIRE(inner >= 1 && inner <= 256 && uint64_t(inner) * size % 16 == 0, kInvalidValue);
+  REQUIRE(!swizzle || inner * size <= kWidest[swizzle], kInvalidValue);
+  made.box[0] = inner;
+  // The simulator knows one permutation of lines.
   REQUIRE(swizzle == 3 && !fill && on_device(uint64_t(address), end), kInvalidValue);
-  for (unsigned dimension = 0; dimension < rank; dimension++) REQUIRE(steps[dimension] == 1, kInvalidValue);
+  return kSuccess;
+}
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const uint64_t *extents, const uint64_t *strides,
+                           const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill) {
+  BEGIN(true);
+  simulator::TensorMap made;
+  int code = describe(made, map, type, rank, address, extents, strides, *box, steps, interleave, swizzle, promotion, fill);
+  if (code) return code;
+  for (unsigned dimension = 0; dimension < rank; dimension++) {
+    // The simulator knows no gaps in boxes.
+    REQUIRE(box[dimension] >= 1 && box[dimension] <= 256 && steps[dimension] == 1, kInvalidValue);
+    made.box[dimension] = box[dimension];
+  }
+  memset(map, 0, sizeof(Parameter));
+  memcpy(map, &made, sizeof made);
+  return kSuccess;
+}
+int cuTensorMapEncodeIm2col(void *map, int type, unsigned rank, void *address, const uint64_t *extents, const uint64_t *strides,
+                            const int *low, const int *high, unsigned features, unsigned count, const unsigned *steps,
+                            int interleave, int swizzle, int promotion, int fill) {
+  BEGIN(true);
+  constexpr int kCorners[] = {1 << 15, 1 << 7, 1 << 4};
+  simulator::TensorMap made;
+  int code = describe(made, map, type, rank, address, extents, strides, features, steps, interleave, swizzle, promotion, fill);
+  if (code) return code;
+  REQUIRE(rank >= 3 && count >= 1 && count <= 1024, kInvalidValue);
+  made.windows = true, made.box[1] = count;
+  for (unsigned axis = 0; axis < rank - 2; axis++) {
+    int most = kCorners[rank - 3];
+    REQUIRE(low[axis] >= -most && low[axis] < most && high[axis] >= -most && high[axis] < most, kInvalidValue);
+    // There is a window.
+    REQUIRE(low[axis] < int64_t(extents[axis + 1]) + high[axis], kInvalidValue);
+    made.corners[axis][0] = int16_t(low[axis]), made.corners[axis][1] = int16_t(high[axis]);
+    made.steps[axis] = uint8_t(steps[axis + 1]);
+  }
   memset(map, 0, sizeof(Parameter));
   memcpy(map, &made, sizeof made);
   return kSuccess;

@@ -15,10 +15,15 @@ using Kernel = void (*)(void **parameters);
 // Extents and the extents of boxes begin with the innermost dimension; distances, in bytes, with the one after it.
 constexpr uint64_t kTensorMap = 0x70616d726f736e74;
 
+// Of windows, a box has the features and the number; corners are where the first and the last one begins along each
+// spatial dimension, relative to the first and the last element.
 struct TensorMap {
   uint64_t known, address, extents[5], strides[4];
-  uint32_t box[5], rank, size;
-  bool rounded;  // f32 to tf32
+  uint32_t box[5];
+  uint8_t rank, size;
+  bool rounded, windows;  // f32 to tf32
+  int16_t corners[3][2];
+  uint8_t steps[3];
 };
 
 static_assert(sizeof(TensorMap) <= 128);

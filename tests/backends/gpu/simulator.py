@@ -78,8 +78,8 @@ ASSEMBLY = {
     r"mbarrier\.init\.shared::cta\.b64 \[\$0\], (\d+)": ("sim_start_count", lambda match, sums: int(match[1])),
     r"mbarrier\.arrive\.shared::cta\.b64 _, \[\$0\]": ("sim_arrive", lambda match, sums: 0),
     r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[\$0\], \$1": ("sim_expect", lambda match, sums: 0),
-    r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes "
-    r"\[\$0\], \[\$1, \{(.*)\}\], \[\$(\d)\]": ("sim_copy_box", lambda match, sums: _box(match)),
+    r"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.(tile|im2col)\.mbarrier::complete_tx::bytes "
+    r"\[\$0\], \[\$1, \{(.*?)\}\], \[\$(\d)\](?:, \{(.*)\})?": ("sim_copy_box", lambda match, sums: _box(match)),
     r"\{ \.reg \.pred done; (again_\$\{:uid\}): mbarrier\.try_wait\.parity\.shared::cta\.b64 done, \[\$0\], \$1; "
     r"@!done bra \1; \}": ("sim_wait_for_phase", lambda match, sums: 0),
 }
@@ -303,11 +303,16 @@ def _product(match: re.Match[str], sums: int) -> int:
 
 
 def _box(match: re.Match[str]) -> int:
-    """Returns the number of dimensions of a box."""
-    rank, places, count = match.groups()
-    assert places == ", ".join(f"${number}" for number in range(2, 2 + int(rank)))
-    assert int(count) == 2 + int(rank)
-    return int(rank)
+    """Returns the number of dimensions of a box, or, with 8 added, of an image whose windows are copied."""
+    rank, mode, places, count, taps = match.groups()
+    last = 2 + int(rank)
+    assert places == ", ".join(f"${number}" for number in range(2, last))
+    assert int(count) == last
+    if mode == "tile":
+        assert taps is None
+        return int(rank)
+    assert taps == ", ".join(f"${number}" for number in range(last + 1, last + int(rank) - 1))
+    return int(rank) | 8
 
 
 def _word(declared: re.Match[str]) -> str:
