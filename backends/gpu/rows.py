@@ -63,7 +63,7 @@ COLUMN = 1 << 8
 LARGE = 1 << 19
 """The number of elements from which on reading all columns' cache lines for each of them takes too long."""
 
-BLOCKS = 1 << 10
+BLOCKS = 1 << 12
 """The blocks that keep a device busy which compute rows beside one another."""
 
 WHOLE = 16

@@ -67,7 +67,7 @@ class GpuTarget(LlvmTarget):
     largest_block: int = 256
     """The most threads of a block. Of 65536 registers, each then still has enough."""
 
-    busy: int = 1 << 14
+    busy: int = 1 << 16
     """The number of threads that keep the device busy."""
 
     vectors: bool = True

@@ -13,7 +13,7 @@ from trivium.compiler.fusion.forms.attention import attention_around
 from trivium.compiler.fusion.forms.chained import chained_around
 from trivium.compiler.fusion.forms.contraction import Contraction, divided_loops_of_sums, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form, demanded
-from trivium.compiler.fusion.forms.rows import Rows
+from trivium.compiler.fusion.forms.rows import Rows, is_near
 from trivium.compiler.fusion.turning import turned
 from trivium.compiler.lowering.index import Indices, Variable, fresh
 from trivium.compiler.lowering.launches import Launches
@@ -106,6 +106,4 @@ def reduces_over(op: ops.Reduce, row: Sequence[Variable], target: Target) -> boo
     """Whether a reduction can run over a row of these variables, which are contiguous in its operands, or not too
     many."""
     shape = op.inputs[0].type.shape
-    contiguous = shape[-1:] == (1,) or len(shape) - 1 in op.dimensions
-    near = contiguous or op.inputs[0].type.size <= target.fusion.across
-    return near and same_extents(row, [shape[d] for d in sorted(op.dimensions)])
+    return is_near(op, target) and same_extents(row, [shape[d] for d in sorted(op.dimensions)])

@@ -14,6 +14,7 @@ from trivium.compiler.fusion.forms.row_loops import RowLoops
 from trivium.compiler.lowering.index import Indices, Variable
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.target import Target
+from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 
 if TYPE_CHECKING:
@@ -26,6 +27,13 @@ class Rows(Form):
 
     points: tuple[Variable, ...]
     row: tuple[Variable, ...]
+
+    def taking(self, op: Operation, demand: Demand, others_read: int, target: Target) -> Form | None:
+        """Refuses a reduction that the kernel's own one depends on, if rows run across large arrays: several groups of
+        threads can share the rows of a kernel that only has one loop over them."""
+        if target.fusion.across and is_reduction(op) and not is_near(op, target):
+            return None
+        return super().taking(op, demand, others_read, target)
 
     def around(self, op: Operation, demand: Demand, target: Target) -> Form | None:
         """Accepts reductions over the same row, for the same points."""
@@ -66,3 +74,10 @@ class Rows(Form):
     def build(self, launches: Launches, group: Group) -> None:
         with launches.kernel() as ctx:
             RowLoops(ctx, group, self.points, self.row, launches.target).emit()
+
+
+def is_near(op: ops.Reduce, target: Target) -> bool:
+    """Whether the rows of a reduction are contiguous in its operands, or these are small."""
+    shape = op.inputs[0].type.shape
+    contiguous = shape[-1:] == (1,) or len(shape) - 1 in op.dimensions
+    return contiguous or op.inputs[0].type.size <= target.fusion.across

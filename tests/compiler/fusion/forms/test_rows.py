@@ -38,6 +38,15 @@ def test_reductions_over_the_same_row_join() -> None:
     assert FORM.around(OPS["sum"], indices_of([COLUMN]), TARGET) is None
 
 
+def test_reductions_down_the_columns_of_large_arrays_do_not_depend_on_one_another() -> None:
+    total = ops_of([tensor(4, 6)], lambda b, x: {"sum": fold(b, x, ops.Add, 0, [0])})["sum"]
+    form = Rows((COLUMN, ROW), (COLUMN,), (ROW,))
+    for most, expected in ((0, form), (24, form), (23, None)):
+        target = replace(TARGET, fusion=replace(TARGET.fusion, across=most))
+        assert form.taking(total, indices_of([COLUMN]), 0, target) is expected
+        assert form.around(total, indices_of([COLUMN]), target) is form
+
+
 def test_a_reduction_reads_the_row() -> None:
     x = OPS["sum"].operands[0]
     assert dict(FORM.reads(OPS["sum"], indices_of([ROW])))[x] == indices_of([ROW, COLUMN])
