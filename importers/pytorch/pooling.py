@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+import torch
 
 from trivium.importers.convolution import Geometry, largest_of_windows
 from trivium.importers.dynamic import Extent, Size, is_number, scalar_of
@@ -138,10 +139,11 @@ def max_pool_backward(
 
 
 def _is_channels_last(ctx: Context, x: Value) -> bool:
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     meta = ctx.metas.get(x)
-    if meta is None or meta.ndim not in (4, 5) or meta.is_contiguous():
+    if meta is None or meta.ndim not in formats or meta.is_contiguous():
         return False
-    return meta.permute(0, *range(2, meta.ndim), 1).is_contiguous()
+    return meta.is_contiguous(memory_format=formats[meta.ndim])
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@ matrices: programs are row-major, so a program takes and returns them in the ord
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -49,9 +50,12 @@ def _order(meta: object) -> Order | None:
         return None
     if meta.is_contiguous():
         return None
-    strides = meta.stride()
-    order = tuple(sorted(range(meta.ndim), key=lambda d: (-strides[d], d)))
-    return order if meta.permute(order).is_contiguous() else None
+    # Only numbers: fake tensors may belong to another mode than the one that is active.
+    shape, strides = tuple(meta.shape), meta.stride()
+    order = tuple(sorted(range(len(shape)), key=lambda d: (-strides[d], d)))
+    several = [d for d in order if shape[d] > 1]
+    without_gaps = all(strides[d] == math.prod(shape[e] for e in several[i + 1 :]) for i, d in enumerate(several))
+    return order if without_gaps else None
 
 
 def _from_inside(order: Order | None) -> Order:
