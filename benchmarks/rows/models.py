@@ -79,6 +79,7 @@ class Decoder(NN.Module):
         for layer in self.cache.layers:
             layer.keys, layer.values = fn(layer.keys), fn(layer.values)  # type: ignore[union-attr]
             layer.cumulative_length = fn(layer.cumulative_length)  # type: ignore[union-attr]
+            layer.dtype, layer.device = layer.keys.dtype, layer.keys.device  # type: ignore[union-attr]
         return super()._apply(fn, recurse)
 
     def forward(self, token: torch.Tensor) -> torch.Tensor:

@@ -174,7 +174,7 @@ def _rank(op: Operation) -> int | None:
 def _is_cheap(value: Value, steps: int = MOST_STEPS) -> bool:
     """Whether a value is computed where it is used, from few elements."""
     op = value.defining_op
-    if isinstance(op, CHEAP) or steps == 0:
+    if op is None or isinstance(op, CHEAP) or steps == 0:
         return isinstance(op, CHEAP)
     elementwise = isinstance(op, Op) and op.has_trait(ELEMENTWISE) and not op.regions
     return elementwise and all(_is_cheap(operand, steps - 1) for operand in op.operands)

@@ -19,7 +19,7 @@ from trivium.ir.text import parse
 from trivium.ir.types import BF16, F32, tensor
 
 CASES = sorted(Path(__file__).with_name("cases").glob("*.mlir"))
-COUNT = 240
+COUNT = 400
 
 
 @pytest.fixture(autouse=True)
