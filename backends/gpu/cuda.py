@@ -199,7 +199,7 @@ class Cuda:
             opened.callback(self._cuda.cuStreamDestroy_v2, handles[-1])
         self._staging = Staging(self._cuda, opened)
         self._stream, self._captured = (CudaStream(self._cuda, handle, self._staging) for handle in handles)
-        self._pool = Pool(self._cuda, self._device, handles[0], self.current, self.owns)
+        self._pool = Pool(self._cuda, self._device, handles[0], self.current, self.owns, self._return)
         opened.callback(self._cuda.cuMemPoolDestroy, self._pool.handle)
         self._pool.keep()
         self._link = self._cuda.value("cuEventCreate", ctypes.c_void_p, UNTIMED)
@@ -257,7 +257,7 @@ class Cuda:
 
     def _returned(self, handle: int) -> None:
         # A finalizer cannot raise an error. One that matters returns with the next call.
-        if handle in self._given:
+        if handle in self._given and not self._pool.keeps(handle):
             with suppress(CudaError), self.current():
                 self._return(handle)
 

@@ -4,10 +4,13 @@ host memory, through which arrays are copied."""
 from __future__ import annotations
 
 import ctypes
+import heapq
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +21,12 @@ UNTIMED = 2
 
 STAGED = 4 << 20
 """The number of bytes of each of the two pinned blocks: large enough that copying one takes longer than its launch."""
+
+UNIT = 512
+"""The number of bytes of which a block is a multiple, so that blocks of similar sizes can take each other's place."""
+
+MOST_SPARE_BLOCK, MOST_SPARE = 1 << 20, 64 << 20
+"""The number of bytes of a block that is kept for the next one of its size, and of all such blocks, at most."""
 
 _RELEASE_THRESHOLD, _RESERVED, _USED, _MOST_USED = 4, 5, 7, 8
 """Attributes of a pool."""
@@ -58,6 +67,14 @@ class CudaMemory:
         return CudaMemory(self.address + offset, nbytes, self)
 
 
+class Small(NamedTuple):
+    """A small block; `number` counts such blocks from the oldest one on."""
+
+    number: int
+    address: int
+    size: int
+
+
 @dataclass(frozen=True)
 class PoolStatistics:
     """Bytes of a pool: in use, in use at most so far, and taken from the device."""
@@ -69,11 +86,28 @@ class PoolStatistics:
 
 class Pool:
     """A device's memory, for one stream. A block without references returns to the pool when the device is
-    done with all that was enqueued before; the pool keeps it for later blocks. `owns` says how a
-    block is given back."""
+    done with all that was enqueued before; the pool keeps it for later blocks. `owns` says how a block is given back
+    when nothing refers to it and it is not spare, and `free` gives one back.
 
-    def __init__(self, cuda: Library, device: int, stream: int, current: Current, owns: Callable[..., None]):
-        self._cuda, self._stream, self._current, self._owns = cuda, stream, current, owns
+    Small blocks are spare then: the driver takes longer for a block than for a launch. Their next use is enqueued on
+    the same stream, after the last one. The oldest of them is used first, so that a program's runs have the same
+    addresses again."""
+
+    def __init__(
+        self,
+        cuda: Library,
+        device: int,
+        stream: int,
+        current: Current,
+        owns: Callable[..., None],
+        free: Callable[[int], None],
+    ):
+        self._cuda, self._stream, self._current, self._owns, self._free = cuda, stream, current, owns, free
+        self._small: dict[int, Small] = {}
+        self._spare: dict[int, list[Small]] = {}
+        self._spare_bytes = 0
+        self._numbers = itertools.count()
+        self._lock = threading.RLock()  # a finalizer may run while its thread holds it
         pinned, on_device = 1, 1
         properties = PoolProperties(allocation_type=pinned, location_type=on_device, location_id=device)
         self.handle = self._cuda.value("cuMemPoolCreate", ctypes.c_void_p, ctypes.byref(properties))
@@ -91,28 +125,63 @@ class Pool:
             self._cuda.cuMemPoolSetAccess(self.handle, ctypes.byref(access), 1)
 
     def allocate(self, nbytes: int) -> CudaMemory:
-        with self._current(), during(f"allocating {nbytes} bytes"):
-            try:
-                address = self._block(nbytes)
-            except CudaError as error:
-                if error.code != OUT_OF_MEMORY:
-                    raise
-                address = self._block_of_the_rest(nbytes)
+        size = max(1, -(-nbytes // UNIT)) * UNIT
+        address = self._taken(size)
+        if address is None:
+            address = self._allocated(size, nbytes)
         memory = CudaMemory(address, nbytes)
         self._owns(memory, "cuMemFreeAsync", address, self._stream)
         return memory
 
-    def _block(self, nbytes: int) -> int:
-        operands = max(1, nbytes), self.handle, self._stream
-        return self._cuda.value("cuMemAllocFromPoolAsync", ctypes.c_uint64, *operands)
+    def _taken(self, size: int) -> int | None:
+        """Returns the address of a spare block."""
+        with self._lock:
+            if not (blocks := self._spare.get(size)):
+                return None
+            self._spare_bytes -= size
+            return heapq.heappop(blocks).address
 
-    def _block_of_the_rest(self, nbytes: int) -> int:
+    def keeps(self, address: int) -> bool:
+        """Whether a block that nothing refers to is spare from now on."""
+        with self._lock:
+            block = self._small.get(address)
+            if block is None or self._spare_bytes + block.size > MOST_SPARE:
+                return False
+            self._spare_bytes += block.size
+            heapq.heappush(self._spare.setdefault(block.size, []), block)
+            return True
+
+    def _free_spare(self) -> None:
+        with self._lock:
+            spare, self._spare, self._spare_bytes = self._spare, {}, 0
+        for block in itertools.chain(*spare.values()):
+            self._free(block.address)
+
+    def _allocated(self, size: int, nbytes: int) -> int:
+        with self._current(), during(f"allocating {nbytes} bytes"):
+            try:
+                address = self._block(size)
+            except CudaError as error:
+                if error.code != OUT_OF_MEMORY:
+                    raise
+                address = self._block_of_the_rest(size)
+        if size <= MOST_SPARE_BLOCK:
+            self._small[address] = Small(next(self._numbers), address, size)
+        else:
+            self._small.pop(address, None)
+        return address
+
+    def _block(self, size: int) -> int:
+        return self._cuda.value("cuMemAllocFromPoolAsync", ctypes.c_uint64, size, self.handle, self._stream)
+
+    def _block_of_the_rest(self, size: int) -> int:
         """Allocates after returning unused blocks to the device: blocks that the pool keeps may be too small,
         or still in use by earlier work."""
+        self._free_spare()
         self._cuda.cuStreamSynchronize(self._stream)
         self._cuda.cuMemPoolTrimTo(self.handle, 0)
         try:
-            return self._block(nbytes)
+            return self._block(size)
         except CudaError as error:
             if error.code != OUT_OF_MEMORY:
                 raise
@@ -121,7 +190,8 @@ class Pool:
     def statistics(self) -> PoolStatistics:
         """Returns how much memory the pool holds."""
         with self._current(), during("asking for the statistics of memory"):
-            return PoolStatistics(*(self._attribute(kind) for kind in (_USED, _MOST_USED, _RESERVED)))
+            used, most_used, reserved = map(self._attribute, (_USED, _MOST_USED, _RESERVED))
+            return PoolStatistics(used - self._spare_bytes, most_used, reserved)
 
     def _attribute(self, kind: int) -> int:
         value = ctypes.c_uint64()

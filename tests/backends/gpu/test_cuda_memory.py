@@ -68,6 +68,29 @@ def test_memory_returns_to_the_pool_in_the_order_of_the_stream(simulated_device:
     assert simulated_device.memory() == cuda_memory.PoolStatistics(4096, 4096, 4096)
 
 
+def test_small_blocks_are_used_again_without_the_driver_and_the_oldest_first(simulated_device: Cuda) -> None:
+    blocks = [simulated_device.allocate(1000) for _ in range(3)]
+    addresses = [block.address for block in blocks]
+    simulator.fake().fake_reset(0, 0)
+    del blocks[1], blocks[0]
+    blocks += [simulated_device.allocate(nbytes) for nbytes in (900, 513)]  # of 1024 bytes, too
+    assert [block.address for block in blocks] == [addresses[2], *addresses[:2]]
+    assert not simulator.fake().fake_log()
+    assert simulated_device.memory().used == 3 * 1024
+
+
+def test_few_blocks_and_small_ones_are_spare(simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_memory, "MOST_SPARE", 2048)
+    kept = [simulated_device.allocate(1024) for _ in range(3)]
+    large = simulated_device.allocate(cuda_memory.MOST_SPARE_BLOCK + 1)
+    simulator.fake().fake_reset(0, 0)
+    del kept[0], kept[0]
+    assert not simulator.fake().fake_log()
+    del kept[0], large
+    assert simulator.fake().fake_log().decode().split().count("cuMemFreeAsync") == 2
+    assert simulated_device.memory().used == 0
+
+
 def test_out_of_memory_reports_the_memory(simulated_device: Cuda) -> None:
     kept = simulated_device.allocate(1 << 20)
     text = (
