@@ -139,9 +139,10 @@ def _lines(op: ops.Convolution) -> _Lines:
     stride, apart = _pair(op.window_strides)[0], _pair(op.rhs_dilation)[0]
     if rows * columns <= room:
         return _Lines(rows, stride, apart, 1, 1, 1)
-    if apart == 1 and stride * columns <= room:
-        # As many rows as a stride moves the window.
-        return _Lines(stride, stride, 1, -(-rows // stride), 1, 1)
+    if apart == 1 and rows % stride == 0 and stride * columns <= room:
+        # As many rows as a stride moves the window. None of them is outside of it: an infinite number there, times the
+        # zero of a kernel that is filled up, would not be zero.
+        return _Lines(stride, stride, 1, rows // stride, 1, 1)
     return _Lines(1, 1, 1, rows, apart, stride)
 
 

@@ -37,7 +37,7 @@ def turned(module: Module) -> ops.Convolution:
     kinds = [argument.type for argument in module.main.body.arguments]
     given = [generator.integers(-3, 4, kind.static_shape).astype(kind.dtype) for kind in kinds]  # type: ignore[union-attr]
     # Infinite numbers are not multiplied with zeros that were not there.
-    given[0].flat[5] = np.inf
+    given[0].flat[5] = given[0].flat[given[0].size // 16] = np.inf  # in the first row, and in the middle
     with np.errstate(invalid="ignore"):
         found, expected = (evaluate(one, *given)[0].astype(np.float32) for one in (after, module))
         np.testing.assert_array_equal(found, expected)
@@ -49,9 +49,10 @@ def turned(module: Module) -> ops.Convolution:
     ("module", "image"),
     [
         # Two rows, by which the stride moves the window.
-        (convolution("8x24x24x3", "7x7x3x8", "8x12x12x8", STEM), (8, 15, 12, 64)),
-        (convolution("8x24x24x3", "8x3x7x7", "8x12x12x8", STEM, "o, i, 0, 1"), (8, 15, 12, 64)),
-        # One row; rows and columns apart.
+        (convolution("8x24x24x3", "6x7x3x8", "8x13x12x8", STEM), (8, 15, 12, 64)),
+        (convolution("8x24x24x3", "8x3x6x7", "8x13x12x8", STEM, "o, i, 0, 1"), (8, 15, 12, 64)),
+        # One row, if two do not divide the window, or if rows and columns are apart.
+        (convolution("8x24x24x3", "7x7x3x8", "8x12x12x8", STEM), (8, 29, 12, 64)),
         (convolution("8x20x24x3", "5x7x3x8", "8x12x12x8", BOTH_APART), (8, 20, 12, 64)),
         (convolution("4x20x24x4", "9x7x4x8", "4x16x18x8", "pad = [[2, 2], [0, 0]]"), (4, 24, 18, 64)),
         # A whole window.
