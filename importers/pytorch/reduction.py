@@ -290,12 +290,8 @@ def softmax(ctx: Context, x: Value, dim: int, half_to_float: object = False) -> 
     wide = ctx.convert(x, accumulation_type(ctx.result.element_type))
     if not x.type.rank:
         return ctx.full_like(ctx.convert(x, ctx.result.element_type), 1)
-    result = softmax_of(ctx, wide, dim % x.type.rank)
-    if "safe" in ctx.op:
-        # Rows that are masked out entirely are zero.
-        masked = ctx.compare("EQ", wide, ctx.full_like(wide, -math.inf))
-        gone = ctx.reduce(ops.And, masked, (dim % x.type.rank,), keep=True)
-        result = ctx.select(gone, ctx.full_like(result, 0), result)
+    # Of a safe softmax, rows that are masked out entirely are zero.
+    result = softmax_of(ctx, wide, dim % x.type.rank, "safe" in ctx.op)
     return ctx.convert(result, ctx.result.element_type)
 
 
@@ -306,10 +302,18 @@ def _of_nothing(ctx: Context, x: Value) -> Value:
     return x
 
 
-def softmax_of(ctx: Context, x: Value, d: int) -> Value:
-    """Returns the softmax along one dimension."""
-    power = ctx.add(ops.Exponential(ctx.minus(x, ctx.reduce(ops.Maximum, x, (d,), keep=True))))
-    return ctx.over(power, ctx.reduce(ops.Add, power, (d,), keep=True))
+def softmax_of(ctx: Context, x: Value, d: int, masked: bool = False) -> Value:
+    """Returns the softmax along one dimension. `masked`: rows of nothing but minus infinity are zero."""
+    highest = ctx.reduce(ops.Maximum, x, (d,), keep=True)
+    if masked:
+        nothing = ctx.compare("EQ", highest, ctx.scalar_like(-math.inf, highest))
+        highest = ctx.select(nothing, ctx.full_like(highest, 0), highest)
+    power = ctx.add(ops.Exponential(ctx.minus(x, highest)))
+    total = ctx.reduce(ops.Add, power, (d,), keep=True)
+    if masked:
+        nothing = ctx.compare("EQ", total, ctx.scalar_like(0, total))
+        total = ctx.select(nothing, ctx.full_like(total, 1), total)
+    return ctx.over(power, total)
 
 
 @rule("aten._log_softmax.default", "aten.log_softmax.int")

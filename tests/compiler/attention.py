@@ -17,7 +17,7 @@ MINUS = "dense<0xFF800000>"
 class Case:
     """Queries of shape batch x heads x queries x depth; `groups` of heads share keys and values. `safe`: rows without
     any score have weights of zero. `values_first`: the values are the left factor of the last product. `rows`: the
-    greatest scores and the sums of weights are results, too."""
+    greatest scores and the sums of weights are results, too. `merged`: products have one batch, of all heads."""
 
     batch: int = 1
     heads: int = 2
@@ -30,6 +30,7 @@ class Case:
     safe: bool = False
     values_first: bool = False
     rows: bool = False
+    merged: bool = False
 
     def module(self) -> Module:
         return trivium.parse(self.text())
@@ -103,6 +104,10 @@ class Case:
         out = f"tensor<{s}x{self.features}xf32>"
         last = f"""%o = stablehlo.dot_general %w, %vv, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2]
             : ({plane}, {v}) -> {out}"""
+        numbers = "batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [3]"
+        first = f"%p = stablehlo.dot_general %scaled, %kk, {numbers} : ({q}, {k}) -> {plane}"
+        if self.merged:
+            first, last = self._merged(q, k, v, plane, out)
         if self.values_first:
             turned = f"tensor<{self.batch}x{self.heads}x{self.features}x{self.queries}xf32>"
             last = f"""%t = stablehlo.dot_general %vv, %w, batching_dims = [0, 1] x [0, 1], contracting_dims = [2] x [3]
@@ -118,8 +123,7 @@ class Case:
           {self._repeated("%v", "%vv", self.features)}
           %c = stablehlo.constant dense<0.25> : {q}
           %scaled = stablehlo.multiply %q, %c : {q}
-          %p = stablehlo.dot_general %scaled, %kk, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [3]
-            : ({q}, {k}) -> {plane}
+          {first}
           %inf = stablehlo.constant {MINUS} : tensor<f32>
           %infs = stablehlo.constant {MINUS} : {plane}
           %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -147,6 +151,24 @@ class Case:
         more = f"tensor<{self.batch}x{shared}x{self.groups}x{self.keys}x{width}xf32>"
         return f"""{new}_more = stablehlo.broadcast_in_dim {name}, dims = [0, 1, 3, 4] : ({kind}) -> {more}
           {new} = stablehlo.reshape {new}_more : ({more}) -> {whole}"""
+
+    def _merged(self, q: str, k: str, v: str, plane: str, out: str) -> tuple[str, str]:
+        """The products as PyTorch writes them, the first of which has the keys transposed."""
+        pair, one = f"<{self.batch}x{self.heads}x", f"<{self.batch * self.heads}x"
+        across = f"tensor{pair}{self.depth}x{self.keys}xf32>"
+        mq, mk, mv, mp, mo = (kind.replace(pair, one) for kind in (q, across, v, plane, out))
+        first = f"""%across = stablehlo.transpose %kk, dims = [0, 1, 3, 2] : ({k}) -> {across}
+          %mq = stablehlo.reshape %scaled : ({q}) -> {mq}
+          %mk = stablehlo.reshape %across : ({across}) -> {mk}
+          %mp = stablehlo.dot_general %mq, %mk, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+            : ({mq}, {mk}) -> {mp}
+          %p = stablehlo.reshape %mp : ({mp}) -> {plane}"""
+        last = f"""%mw = stablehlo.reshape %w : ({plane}) -> {mp}
+          %mv = stablehlo.reshape %vv : ({v}) -> {mv}
+          %mo = stablehlo.dot_general %mw, %mv, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+            : ({mp}, {mv}) -> {mo}
+          %o = stablehlo.reshape %mo : ({mo}) -> {out}"""
+        return first, last
 
     def _masked(self, plane: str, narrow: str) -> str:
         if self.mask == "added":

@@ -27,7 +27,6 @@ def wide_attention(g: Generator) -> None:
 def _attention(g: Generator, element: Type) -> None:
     batch, rows, columns = (g.number(1, 2), g.number(1, 2)), g.number(SHORTEST, 70), g.number(SHORTEST, 70)
     depth, features = g.number(SHORTEST, 40), g.number(SHORTEST, 40)
-    b = (0, 1)
     query = _wide(g, (*batch, rows, depth), element)
     gradients = g.chance(0.3)
     if g.chance(0.5):
@@ -36,16 +35,34 @@ def _attention(g: Generator, element: Type) -> None:
         key, where = _wide(g, (*batch, columns, depth), element), 3
     else:
         key, where = _wide(g, (*batch, depth, columns), element), 2
-    scores = g.add(ops.DotGeneral(query, key, ops.DotDimensionNumbers(b, b, (3,), (where,))))
+    product = _of_one_batch if rows % 3 == 0 else _product
+    scores = product(g, query, key, 3, where)
     value = _wide(g, (*batch, columns, features), element)
     if gradients:
         _gradients(g, scores, query, value, element)
         return
     weights = _softmax(g, _masked(g, scores))
-    result = g.add(ops.DotGeneral(weights, value, ops.DotDimensionNumbers(b, b, (3,), (2,))))
+    result = product(g, weights, value, 3, 2)
     if element != F32 and g.chance(0.4):
         result = g.add(ops.Convert(result, result=result.type.with_element(element)))
     g.offer(result)
+
+
+def _product(g: Generator, lhs: Value, rhs: Value, *contracted: int) -> Value:
+    return g.add(ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers((0, 1), (0, 1), *((d,) for d in contracted))))
+
+
+def _of_one_batch(g: Generator, lhs: Value, rhs: Value, *contracted: int) -> Value:
+    """The same, but for the product both batching dimensions are one."""
+
+    def reshaped(x: Value, *batch: int) -> Value:
+        shape = (*batch, *x.type.static_shape[-2:])
+        return g.add(ops.Reshape(x, result=x.type.with_shape(shape)))
+
+    batch = lhs.type.static_shape[:2]
+    factors = [reshaped(x, math.prod(batch)) for x in (lhs, rhs)]
+    numbers = ops.DotDimensionNumbers((0,), (0,), *((d - 1,) for d in contracted))
+    return reshaped(g.add(ops.DotGeneral(*factors, numbers)), *batch)
 
 
 def _gradients(g: Generator, scores: Value, query: Value, value: Value, element: Type) -> None:

@@ -68,6 +68,7 @@ def arguments(case: Case, dtype: str) -> list[np.ndarray]:
         Case(heads=6, groups=3, queries=70, keys=40, depth=64, features=64, mask="causal"),
         Case(heads=1, queries=33, keys=100, depth=128, features=128),
         Case(values_first=True, features=100, depth=16),
+        replace(WIDE, mask="bool", safe=True, merged=True),
     ],
 )
 def test_shapes_and_masks(client: GpuClient, case: Case, dtype: str) -> None:

@@ -61,6 +61,7 @@ def compiled(client: GpuClient, module: Module, options: CompileOptions | None =
         ("bf16", 128, Case(groups=2, queries=140, keys=100, depth=64, features=64, mask="causal")),
         ("bf16", 64, Case(heads=1, queries=33, keys=100, depth=128, features=128)),
         ("f16", 64, Case(values_first=True, features=100, depth=16)),
+        ("bf16", 64, replace(WIDE, batch=2, mask="added", merged=True)),
     ],
 )
 def test_shapes_and_masks(

@@ -22,6 +22,7 @@ from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import run_passes
 from trivium.compiler.passes.padding import ExplicitPadding
 from trivium.compiler.passes.skipped_rows import SkipRows
+from trivium.compiler.passes.split_batches import SplitBatches
 from trivium.compiler.passes.tokens import EraseTokens
 from trivium.compiler.passes.weight_gradients import WeightGradients
 from trivium.ir.interpreter import evaluate
@@ -41,6 +42,7 @@ PASSES = {
         FoldConstants(),
         Inline(),
         SkipRows(),
+        SplitBatches(),
         TurnedKernels(),
         WeightGradients(vector_bytes=16),
     )
