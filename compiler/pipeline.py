@@ -26,6 +26,7 @@ from trivium.compiler.passes.refine import RefineShapes
 from trivium.compiler.passes.sharding import DropSharding
 from trivium.compiler.passes.skipped_rows import SkipRows
 from trivium.compiler.passes.split_batches import SplitBatches
+from trivium.compiler.passes.strided_gradients import StridedGradients
 from trivium.compiler.passes.tile import Tile
 from trivium.compiler.passes.tokens import EraseTokens
 from trivium.compiler.passes.weight_gradients import WeightGradients
@@ -83,7 +84,7 @@ def optimize(
         own = (SkipRows(), WeightGradients(target.vector_bytes), ExplicitPadding(target), CLEAN_UP, *own)
     if target is not None and target.turned_constants:
         kernels = TurnedKernels(known=True), KernelsByTerms(target)
-        own = (WindowRows(target), *kernels, CLEAN_UP, *own)
+        own = (StridedGradients(target), WindowRows(target), *kernels, CLEAN_UP, *own)
     if target is not None and target.attention and target.widest_chain("bf16"):
         # The products of attention are for matrix instructions.
         own = (SplitBatches(), CLEAN_UP, *own)

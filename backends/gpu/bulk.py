@@ -96,19 +96,23 @@ class BulkContraction(WarpgroupContraction):
     def _copy_windows(
         self, operand: TensorOperand, image: Image, array: ll.Value, piece: ll.Value, begin: ll.Value, full: ll.Value
     ) -> None:
-        """Begins to copy a piece, which has some features of one position in each window."""
-        depth, pixels = self.indices("k", piece, exists=True), image.box({operand.role: self.side(operand.role)})[1]
+        """Begins to copy a piece, in boxes that have some features of one position in each of several windows."""
+        features, windows = image.box({operand.role: self.side(operand.role)})
+        # A box has `features` of the operand's own loops if its windows are along the depth.
+        each = features if image.across else windows
 
         def word(loops: Indices, loop: ContractionLoop | None, factor: int = 1, offset: int = 0) -> ll.Value:
             index = self.builder.trunc(loops[loop], I32) if loop is not None else I32(0)
             return self.plus(self.builder.mul(index, I32(factor)), offset)
 
-        taps = [self.builder.trunc(word(depth, axis.tap, axis.apart), I16) for axis in image.axes]
-        for number in range(self.side(operand.role) // pixels):
-            own = self.indices(operand.role, self.plus(operand.first, number * pixels), exists=not number)
-            spatial = [word(own, axis.own, axis.step, axis.low) for axis in image.axes]
-            place = [word(depth, image.features), *spatial, word(own, image.images)]
-            target = self._shared(self.plus(begin, number * pixels * WIDE_LINE))
+        depth = self.indices("k", piece, exists=True)
+        for number in range(self.side(operand.role) // each):
+            own = self.indices(operand.role, self.plus(operand.first, number * each), exists=not number)
+            places, terms = (depth, own) if image.across else (own, depth)
+            taps = [self.builder.trunc(word(terms, axis.tap, axis.apart), I16) for axis in image.axes]
+            spatial = [word(places, axis.own, axis.step, axis.low) for axis in image.axes]
+            place = [word(terms, image.features), *spatial, word(places, image.images)]
+            target = self._shared(self.plus(begin, number * windows * WIDE_LINE))
             self.dialect.copy_windows(self.code, target, array, place, taps, full)
 
     def _copy_boxes(

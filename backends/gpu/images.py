@@ -1,12 +1,13 @@
 """Finds the images of convolutions whose windows the device itself can copy to shared memory (the im2col mode of
 NVIDIA's TMA): their features are neighbours in memory. A copy has one position in the windows of many consecutive
 results: it begins at the window of one of them, and goes on with the next one in the row, in the next row and in the
-next image. What is beyond the edges of the image is zero."""
+next image. What is beyond the edges of the image is zero. Gradients of kernels sum over results, and have rows of
+features of each position: their pieces are the same copies, transposed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -15,6 +16,9 @@ from trivium.compiler.kernel.contraction import Access, Contraction, Contraction
 
 WIDE_LINE, UNIT = 128, 16
 """The bytes of a line, and those that begin and distances are multiples of."""
+
+TRANSPOSED = 2
+"""The bytes of elements of matrices that matrix instructions can transpose."""
 
 CORNERS, TAPS = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}, {3: 1 << 16, 4: 1 << 8, 5: 1 << 5}
 """By the dimensions of an array: the numbers that coordinates of a corner, and of a position in a window, are less
@@ -27,7 +31,7 @@ must be less than."""
 
 @dataclass(frozen=True)
 class Axis:
-    """A spatial dimension: the window of result `i` of the loop `own` begins at `low + step * i`, and its position `j`
+    """A spatial dimension: window `i` of the loop `own` begins at `low + step * i`, and its position `j`
     of the loop `tap` is `apart * j` further. A loop that does not run along it is missing."""
 
     own: ContractionLoop | None
@@ -63,7 +67,9 @@ class Image:
     distances: tuple[int, ...]
     """The elements between neighbours along each dimension but that of features."""
 
-    across = False
+    across: bool = False
+    """Whether windows are along the depth, and the operand's own loops run over positions in these, and features."""
+
     fits = True
     source: ClassVar[tuple[int, ...]] = ()
 
@@ -93,31 +99,42 @@ class Image:
         return tuple(axis.step for axis in self.axes)
 
     def box(self, sides: Mapping[str, int]) -> tuple[int, ...]:
-        """Returns the features and the results of a copy."""
-        return WIDE_LINE // self.size, min(MOST_PIXELS, sides[self.role])
+        """Returns the features and the windows of a copy."""
+        line = WIDE_LINE // self.size
+        return line, line if self.across else min(MOST_PIXELS, sides[self.role])
 
 
 def image(mark: Contraction, role: str) -> Image | None:
     """Returns the operand that has loops of `role`, "m" or "n"; None if its windows cannot be copied."""
     access, prologue = (mark.lhs, mark.lhs_prologue) if role == "m" else (mark.rhs, mark.rhs_prologue)
-    buffer = access.buffer
     own, depth = ([one for one in mark.loops if one.role == kind and one.extent > 1] for kind in (role, "k"))
     batch = any(one.role == "batch" and one.extent > 1 for one in mark.loops)
-    if prologue is not None or batch or not depth or not 3 <= len(buffer.shape) <= 5:
+    if prologue is not None or batch or not own or not depth or not 3 <= len(access.buffer.shape) <= 5:
         return None
+    found = _image(role, access, own, depth)
+    # Only matrices of 16 bits can be transposed.
+    if found is None and storage_bytes(access.buffer.dtype) == TRANSPOSED:
+        found = _image(role, access, depth, own)
+        return replace(found, across=True) if found else None
+    return found
+
+
+def _image(role: str, access: Access, places: list[ContractionLoop], terms: list[ContractionLoop]) -> Image | None:
+    """Returns an operand whose windows are numbered by the loops `places`, and the elements of each by `terms`."""
+    buffer = access.buffer
     # From the outermost dimension to the innermost.
     order = sorted(range(len(buffer.shape)), key=lambda number: -buffer.layout[number])
     images, *spatial, features = (access.subscripts[number] for number in order)
     sizes = [buffer.shape[number] for number in order]
-    axes = [_axis(one, size, own, depth) for one, size in zip(spatial, sizes[1:-1], strict=True)]
+    axes = [_axis(one, size, places, terms) for one, size in zip(spatial, sizes[1:-1], strict=True)]
     found = [axis for axis in axes if axis is not None]
-    count, inner = _alone(images, own), depth[-1]
+    count, inner = _alone(images, places), terms[-1]
     if len(found) < len(axes) or count is None or features.position.terms != {inner: 1} or features.dilation != 1:
         return None
-    # Results are numbered as their windows lie in memory.
-    order_of_results = [one for one in (*count, *(axis.own for axis in found)) if one is not None]
+    # Windows are numbered as they lie in memory.
+    order_of_windows = [one for one in (*count, *(axis.own for axis in found)) if one is not None]
     taps = [axis.tap for axis in found if axis.tap is not None]
-    if order_of_results != own or {*taps, inner} != set(depth) or len(taps) + 1 != len(depth):
+    if order_of_windows != places or {*taps, inner} != set(terms) or len(taps) + 1 != len(terms):
         return None
     offset = buffer.offset + features.position.offset + images.position.offset * buffer.layout[order[0]]
     made = Image(
@@ -137,7 +154,7 @@ def image(mark: Contraction, role: str) -> Image | None:
 
 
 def _alone(subscript: Subscript, own: list[ContractionLoop]) -> list[ContractionLoop] | None:
-    """Returns the loop of results, if there is one, whose index a subscript is; None if it is anything else."""
+    """Returns the loop of windows, if there is one, whose index a subscript is; None if it is anything else."""
     terms = [(one, factor) for one, factor in subscript.position.terms.items() if one.extent > 1]  # type: ignore[union-attr]
     if subscript.dilation != 1 or len(terms) > 1 or any(factor != 1 or one not in own for one, factor in terms):
         return None

@@ -144,6 +144,19 @@ def convolution_loops(op: ops.Convolution) -> Loops:
     return Loops(loops, left_side, right_side, tuple(result[d] for d in rank))
 
 
+def by_places(loops: Loops) -> Loops:
+    """Returns the loops of a convolution with those of its places and taps around those of features: as an image whose
+    features are innermost lies in memory if the convolution is a gradient of a kernel, whose batch is features."""
+    inner = {"m": "image", "k": "input"}
+
+    def place(name: str) -> tuple[int, bool]:
+        role = loops.loops[name].role
+        # Sums run over images first.
+        return ["batch", "m", "n", "k"].index(role), (name == inner.get(role)) == (role == "m")
+
+    return replace(loops, loops={name: loops.loops[name] for name in sorted(loops.loops, key=place)})
+
+
 def conv_windows(op: ops.Convolution) -> list[Window]:
     sizes = [op.rhs.type.shape[d] for d in op.dimension_numbers.kernel_spatial_dimensions]
     return windows_of(sizes, op.window_strides, op.padding, op.lhs_dilation, op.rhs_dilation)

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from trivium.compiler.lowering.contraction import operand_order
 from trivium.compiler.passes.manager import Pass, blocks
 from trivium.compiler.target import Target
 from trivium.ir import ops
@@ -19,6 +20,7 @@ from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Rewriter
 from trivium.ir.core import Value
 from trivium.ir.func import Module
+from trivium.ir.types import BF16, F16
 
 LINE, FEWEST_PLACES = 128, 1024
 """The bytes of a row of terms that are copied at once, and the number of results from which on it pays off to transpose
@@ -72,6 +74,19 @@ def copies_image(op: ops.Convolution, target: Target) -> bool:
     nbytes = kernel.static_shape[numbers.kernel_input_feature_dimension] * kernel.dtype.itemsize
     places = op.result.type.size // op.result.type.static_shape[-1]
     return target.copies_terms(str(kernel.element_type)) and nbytes % LINE == 0 and places >= FEWEST_PLACES
+
+
+def copies_windows(op: ops.Convolution, target: Target) -> bool:
+    """Whether a convolution is a gradient of a kernel, whose batch is the features of an image, and the device copies
+    rows of these, of many windows."""
+    numbers, (image, order) = op.dimension_numbers, operand_order(op.lhs)
+    if op.feature_group_count != 1 or op.batch_group_count != 1 or image.type.element_type not in (BF16, F16):
+        return False
+    if order[0] != numbers.input_feature_dimension or order[-1] != numbers.input_batch_dimension:
+        return False
+    same = image.type.element_type is op.rhs.type.element_type
+    nbytes = image.type.static_shape[-1] * image.type.dtype.itemsize
+    return same and target.copies_terms(str(image.type.element_type)) and nbytes > 0 and nbytes % LINE == 0
 
 
 def _is_plain(op: ops.Convolution) -> bool:

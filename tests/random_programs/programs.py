@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.random_programs import beside, contractions, control, elementwise, folds, movement, narrow, products
+from tests.random_programs import (
+    beside,
+    contractions,
+    control,
+    elementwise,
+    folds,
+    gradients,
+    movement,
+    narrow,
+    products,
+)
 from tests.random_programs.generator import Family, Generator
 from tests.random_programs.tracking import Tracker
 from trivium.ir.func import Module
@@ -45,6 +55,11 @@ def program_of_wide_attention(seed: int) -> Module:
 def program_of_products(seed: int) -> Module:
     """Returns a program that is one or two products, whose factors may be rounded to tf32."""
     return _of_one_family(seed, products.product, products.LARGEST, tf32=True)
+
+
+def program_of_gradients(seed: int) -> Module:
+    """Returns a program that is one or two gradients of convolutions of narrow numbers."""
+    return _of_one_family(seed, gradients.gradient, gradients.LARGEST)
 
 
 def _of_one_family(seed: int, family: Family, largest: int = beside.LARGEST, tf32: bool = False) -> Module:

@@ -14,11 +14,13 @@ from trivium.compiler.fusion.turning import Turned
 from trivium.compiler.kernel import Access, Kernel, Register, contraction_kernel
 from trivium.compiler.kernel import Contraction as Mark
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.contraction import Loops, accumulate_type, loops_of, operand_order, prologue
+from trivium.compiler.lowering.contraction import Loops, accumulate_type, by_places, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
 from trivium.compiler.lowering.index import Index, Variable, indices_of, linearize, variable
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.scalars import dtype_of
+from trivium.compiler.passes.kernels import copies_windows
+from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 
@@ -48,19 +50,21 @@ class Contraction(Form):
 
     def build(self, launches: Launches, group: Group) -> None:
         ctx = launches.context()
-        launches.add(self._kernel(ctx, group), ctx.arguments)
+        launches.add(self._kernel(ctx, group, launches.target), ctx.arguments)
 
     def store(self, ctx: LoweringContext, group: Group) -> None:
         """Emits the epilogue, for one sum, which is known."""
         for value, indices in group.outputs.items():
             ctx.store(value, indices, ctx.element(value, indices))
 
-    def _kernel(self, ctx: LoweringContext, group: Group) -> Kernel:
+    def _kernel(self, ctx: LoweringContext, group: Group, target: Target) -> Kernel:
         """Returns the marked kernel; its epilogue computes and stores the outputs."""
         op, loops = self.op, loops_of(self.op)
         variables: list[tuple[Variable, ...]] = [(v,) for v in self.space]
         if self.divided:
             variables, loops = list(self.divided), loops.divided([[v.extent for v in one] for one in self.divided])
+        elif isinstance(op, ops.Convolution) and copies_windows(op, target):
+            loops = by_places(loops)
         accumulate = dtype_of(accumulate_type(op.results[0].type.element_type))
         outer = [name for name, loop in loops.loops.items() if loop.role != "k"]
         accesses = self._accesses(ctx, loops)
