@@ -203,14 +203,29 @@ class _Fuser:
 
 def _ordered(block: Block) -> list[Operation]:
     """Returns the ops with those last that compute small results from what is there anyway, such as the new statistics
-    of a batch norm: then what they read can be part of a kernel that ends later than they began."""
+    of a batch norm, or the logarithms of a softmax's denominators: then what they read can be part of a kernel that
+    ends later than they began."""
     *before, end = block
     late: dict[Operation, None] = {}
     for op in reversed(before):
-        small = is_kernel_op(op) and op.is_pure and kernel_rule(op) is None and not arranges_loops(op)
-        if small and all(r.type.size <= SMALL and _is_read_late(r, end, late) for r in op.results):
+        plain = is_kernel_op(op) and op.is_pure and kernel_rule(op) is None and not arranges_loops(op)
+        small = plain and (all(r.type.size <= SMALL for r in op.results) or _follows_logarithm(op))
+        if small and all(_is_read_late(r, end, late) for r in op.results):
             late[op] = None
     return [*(op for op in before if op not in late), *reversed(late), end]
+
+
+def _follows_logarithm(op: Operation | None, most: int = 3) -> bool:
+    """Whether an op is a logarithm of a reduction's results, or one of the few ops after it."""
+    if op is None or most == 0:
+        return False
+    if isinstance(op, ops.Log):
+        source = op.operand.defining_op
+        while isinstance(source, ops.Reshape):
+            source = source.operand.defining_op
+        return is_reduction(source)
+    same = [x for x in op.operands if x.type.size == op.results[0].type.size]
+    return any(_follows_logarithm(x.defining_op, most - 1) for x in same)
 
 
 def _is_read_late(value: Value, end: Operation, late: Container[Operation]) -> bool:

@@ -10,10 +10,11 @@ import pytest
 from tests.backends.gpu import simulator
 from tests.backends.gpu.simulator import needs_simulator
 from tests.backends.gpu.test_tensor_attention import arguments
-from tests.compiler.attention import Case
+from tests.compiler.attention import Case, changed
 from tests.garbage import collected
 from trivium.backends.gpu.client import GpuClient
 from trivium.compiler.driver import CompileOptions
+from trivium.compiler.fusion import fuser
 from trivium.ir.interpreter import evaluate
 
 CASE = Case(queries=40, keys=70, mask="bool", safe=True, rows=True)
@@ -41,6 +42,35 @@ def test_rows_are_results(monkeypatch: pytest.MonkeyPatch, capability: int, dtyp
     with simulator.opened() as opened, collected():
         executable = GpuClient(opened, 0).compile(module, CompileOptions())
         assert executable.artifact.texts["schedules"].count(": schedule") == 1  # type: ignore[attr-defined]
+        for result, expected in zip(executable.execute(*given), evaluate(module, *given), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=4e-6, atol=6e-6)
+    fake.fake_reset(0, 0)
+
+
+@needs_simulator
+def test_logarithms_before_another_layout_of_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As PyTorch writes a training step: what is computed from rows comes before the end of the kernel of attention."""
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    fake, case = simulator.fake(), replace(CASE, mask="added")
+    fake.fake_reset(0, 0)
+    fake.fake_capability(9, 0)
+    row, out, turned = "tensor<1x2x40xf32>", "tensor<1x2x40x36xf32>", "tensor<1x40x2x36xf32>"
+    module = changed(
+        case.text(),
+        (f"-> ({out}, {row}, {row})", f"-> ({turned}, {row})"),
+        (
+            f"return %o, %m, %s : {out}, {row}, {row}",
+            f"""%log = stablehlo.log %s : {row}
+            %logs = stablehlo.add %log, %shift : {row}
+            %turned = stablehlo.transpose %o, dims = [0, 2, 1, 3] : ({out}) -> {turned}
+            return %turned, %logs : {turned}, {row}""",
+        ),
+    )
+    given = case.arguments()
+    monkeypatch.setattr(fuser, "SMALL", 0)
+    with simulator.opened() as opened, collected():
+        executable = GpuClient(opened, 0).compile(module, CompileOptions())
+        assert executable.artifact.texts["schedules"].count(": schedule") == 2  # type: ignore[attr-defined]
         for result, expected in zip(executable.execute(*given), evaluate(module, *given), strict=True):
             np.testing.assert_allclose(result, expected, rtol=4e-6, atol=6e-6)
     fake.fake_reset(0, 0)
