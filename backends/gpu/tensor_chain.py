@@ -38,10 +38,8 @@ class TensorChain(TensorAttention):
     def __init__(self, mark: Chained, code: Code, dialect: Dialect, tile: int, emitter: MakeEmitter) -> None:
         self._chain = mark
         super().__init__(mark, code, dialect, tile, emitter)
-        self._scales = [
-            math.prod(scale_of(prologue) or 1.0 for prologue in (product.lhs_prologue, product.rhs_prologue))
-            for product in mark.products
-        ]
+        scales = [[scale_of(one.lhs_prologue), scale_of(one.rhs_prologue)] for one in mark.products]
+        self._scales = [math.prod(scale for scale in pair if scale is not None) for pair in scales]
         if rounded(mark.weight) == self._dtype:
             self._terms = 1
 

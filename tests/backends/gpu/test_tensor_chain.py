@@ -16,6 +16,7 @@ import pytest
 from tests.backends.gpu import simulator
 from tests.backends.gpu.simulator import needs_simulator
 from tests.backends.gpu.test_shared_rows import ptxas_report
+from tests.compiler.attention import changed
 from tests.compiler.attention_gradients import Gradients
 from tests.garbage import collected
 from trivium.backends.gpu.client import GpuClient
@@ -23,6 +24,7 @@ from trivium.backends.gpu.nvptx import Nvptx
 from trivium.backends.llvm.code import Code
 from trivium.backends.pjrt import LoadedExecutable
 from trivium.compiler.driver import CompileOptions
+from trivium.ir.interpreter import evaluate
 
 pytestmark = needs_simulator
 
@@ -75,6 +77,19 @@ def test_shapes_and_masks(monkeypatch: pytest.MonkeyPatch, capability: int, case
 
 PLACES = [(8, "barrier", 1), (8, "wait", 1), (9, "barrier", 1), (9, "wait", 1), (9, "publish", 1)]
 PLACES += [(9, word, 2) for word in ("begin_products", "commit_products", "end_products")]
+
+
+def test_queries_times_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    case = replace(CASE, heads=1, queries=16, keys=20)
+    query = f"tensor<{case.heads}x{case.queries}x{case.depth}xf32>"
+    scale = "%c = stablehlo.constant dense<{}> : {}"
+    module = changed(case.text(), (scale.format(0.25, query), scale.format("0.0", query)))
+    given = case.arguments()
+    with client(9) as device:
+        found = device.compile(module, CompileOptions()).execute(*given)
+        for result, expected in zip(found, evaluate(module, *given), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("capability", "word", "count"), PLACES)
