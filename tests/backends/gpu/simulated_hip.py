@@ -14,7 +14,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import pytest
 
-from tests.backends.gpu.simulator import built, declared, entered, on_this_processor
+from tests.backends.gpu.simulator import built, declared, entered, fresh_memory, on_this_processor
 from trivium.backends.cpu.target import host
 from trivium.backends.gpu import hip_library, lld
 from trivium.backends.gpu.amdgcn import TRIPLE, WAVES
@@ -68,7 +68,7 @@ def simulated(architecture: str = WIDE) -> Iterator[None]:
 @contextmanager
 def opened(architecture: str = WIDE) -> Iterator[Hip]:
     """Opens a simulated device, and closes it."""
-    with simulated(architecture):
+    with simulated(architecture), fresh_memory():
         device = Hip(0)
         try:
             yield device

@@ -20,7 +20,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from trivium.backends.cpu.target import host
-from trivium.backends.gpu import cuda_library
+from trivium.backends.gpu import cuda_library, cuda_memory
 from trivium.backends.gpu.assembler import Assembler
 from trivium.backends.gpu.cuda import Cuda
 from trivium.backends.gpu.dialect import MAP_ATTRIBUTES, Assembling
@@ -197,9 +197,18 @@ def simulated() -> Iterator[None]:
 
 
 @contextmanager
+def fresh_memory() -> Iterator[None]:
+    """Gives all memory back to the fake driver, which fills it. A kernel that leaves out results could otherwise find
+    those of an earlier run where they belong."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuda_memory, "MOST_SPARE", 0)
+        yield
+
+
+@contextmanager
 def opened(number: int = 0) -> Iterator[Cuda]:
     """Opens a simulated device, and closes it."""
-    with simulated():
+    with simulated(), fresh_memory():
         device = Cuda(number)
         try:
             yield device

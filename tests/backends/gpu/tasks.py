@@ -16,7 +16,7 @@ import numpy as np
 
 from tests.backends.gpu import code_object as code_objects
 from tests.backends.gpu import simulated_hip
-from tests.backends.gpu.simulator import fake, simulated
+from tests.backends.gpu.simulator import fake, fresh_memory, simulated
 from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
 from tests.compiler.test_conformance import checked_programs
 from tests.ir import checks
@@ -59,6 +59,7 @@ def device() -> GpuClient:
     """Returns the client of the device under test. Nothing is cached: each program is compiled once."""
     os.environ["TRIVIUM_CACHE"] = "0"
     name = DEVICE
+    _OPEN.enter_context(fresh_memory())
     if DEVICE in SIMULATED:
         fake().fake_capability(*SIMULATED[DEVICE])
         _OPEN.enter_context(simulated())

@@ -68,7 +68,10 @@ def test_memory_returns_to_the_pool_in_the_order_of_the_stream(simulated_device:
     assert simulated_device.memory() == cuda_memory.PoolStatistics(4096, 4096, 4096)
 
 
-def test_small_blocks_are_used_again_without_the_driver_and_the_oldest_first(simulated_device: Cuda) -> None:
+def test_small_blocks_are_used_again_without_the_driver_and_the_oldest_first(
+    simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_memory, "MOST_SPARE", 1 << 20)
     blocks = [simulated_device.allocate(1000) for _ in range(3)]
     addresses = [block.address for block in blocks]
     simulator.fake().fake_reset(0, 0)
@@ -102,8 +105,12 @@ def test_out_of_memory_reports_the_memory(simulated_device: Cuda) -> None:
     assert kept.nbytes == 1 << 20
 
 
-def test_the_pool_releases_cached_memory_when_memory_is_short(simulated_device: Cuda) -> None:
+@pytest.mark.parametrize("spare", [0, 1 << 20])
+def test_the_pool_releases_cached_memory_when_memory_is_short(
+    simulated_device: Cuda, monkeypatch: pytest.MonkeyPatch, spare: int
+) -> None:
     """Two blocks that are no longer used are each too small for a third; the device may still work on them."""
+    monkeypatch.setattr(cuda_memory, "MOST_SPARE", spare)
     simulator.fake().fake_total(1 << 16)
     small = [simulated_device.allocate(24 << 10) for _ in range(2)]
     for block in small:

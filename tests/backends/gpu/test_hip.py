@@ -17,7 +17,7 @@ from tests.backends.gpu.test_nvptx import sample
 from tests.compiler.lowering.coverage import COMPILED, expect_equal, lowered
 from trivium import backends
 from trivium.backends import platforms
-from trivium.backends.gpu import amdgcn, hip_library
+from trivium.backends.gpu import amdgcn, cuda_memory, hip_library
 from trivium.backends.gpu.client import GpuClient
 from trivium.backends.gpu.hip import Hip
 from trivium.compiler.artifact import Artifact
@@ -73,8 +73,9 @@ def test_a_device_that_is_not_there() -> None:
 
 
 @needs_simulator
-def test_calls_in_order(simulated_waves: Hip) -> None:
+def test_calls_in_order(simulated_waves: Hip, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run by itself, and from the second one on a graph, in the blocks of the first one."""
+    monkeypatch.setattr(cuda_memory, "MOST_SPARE", 1 << 20)
     executable = GpuClient(simulated_waves, 0).load_program(two_launches())
     a, made = np.arange(300, dtype=np.float32), []
     for turn in range(3):
