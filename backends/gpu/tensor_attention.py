@@ -338,7 +338,7 @@ class TensorAttention:
 
     def _finish(self, state: list[ll.Value], first: ll.Value, batch: Indices) -> None:
         """Runs the program's own computation for each sum whose row and column exist."""
-        builder, scores, values = self._builder, self._scores, self._values
+        builder, scores = self._builder, self._scores
         greatest, totals, sums = state[:2], state[2:4], state[4:]
         for lanes in (1, 2):
             totals = [builder.fadd(total, self._exchanged(total, lanes)) for total in totals]
@@ -346,13 +346,18 @@ class TensorAttention:
         for part, found in enumerate(zip(greatest, totals, strict=True)):
             scaled = builder.fmul(found[0], F32(self._factor)), found[1]
             store_row(scores, self._rows_block, self._tile, is_first, [*scaled], first, self._row(2 * part), batch)
+        self._store_sums([[found, totals[number // 2 % 2]] for number, found in enumerate(sums)], first, batch)
+
+    def _store_sums(self, sums: Sequence[Sequence[ll.Value]], first: ll.Value, batch: Indices) -> None:
+        """Runs the epilogue on each sum, and what it takes beside that, whose row and column exist."""
+        builder, scores, values = self._builder, self._scores, self._values
         for number, found in enumerate(sums):
             row, column = scores.plus(first, self._row(number)), self._column(number)
             guards = [scores.inside("m", row, self._tile), values.inside("n", column, 16)]
             with builder.if_then(values.condition([*filter(None, guards)]) or I1(1)):
                 loops = {**batch, **scores.indices("m", row), **values.indices("n", column)}
                 outer = [loops[loop] for loop in values.mark.loops if loop.role != "k"]
-                values.run(values.mark.epilogue, [found, totals[number // 2 % 2], *outer])
+                values.run(values.mark.epilogue, [*found, *outer])
 
 
 def paired(combine: Callable[[ll.Value, ll.Value], ll.Value], terms: Sequence[ll.Value]) -> ll.Value:

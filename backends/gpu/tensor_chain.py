@@ -19,7 +19,7 @@ from trivium.backends.gpu.tensor_attention import Pair, TensorAttention
 from trivium.backends.gpu.tiles import scale_of
 from trivium.backends.gpu.vectors import is_alone, is_plain
 from trivium.backends.gpu.warpgroup_attention import WarpgroupAttention
-from trivium.backends.llvm.code import F32, I1, I32, Code
+from trivium.backends.llvm.code import F32, I32, Code
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.numbers import i64
 from trivium.compiler.kernel.affine import Analysis, accesses
@@ -182,14 +182,7 @@ class TensorChain(TensorAttention):
 
     def _store(self, sums: list[ll.Value], first: ll.Value, batch: Indices) -> None:
         """Runs the program's own computation for each sum whose row and column exist."""
-        builder, scores, values = self._builder, self._scores, self._values
-        for number, found in enumerate(sums):
-            row, column = scores.plus(first, self._row(number)), self._column(number)
-            guards = [scores.inside("m", row, self._tile), values.inside("n", column, 16)]
-            with builder.if_then(values.condition([*filter(None, guards)]) or I1(1)):
-                loops = {**batch, **scores.indices("m", row), **values.indices("n", column)}
-                outer = [loops[loop] for loop in values.mark.loops if loop.role != "k"]
-                values.run(values.mark.epilogue, [found, *outer])
+        self._store_sums([[found] for found in sums], first, batch)
 
 
 class WarpgroupChain(TensorChain, WarpgroupAttention):

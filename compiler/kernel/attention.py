@@ -41,29 +41,45 @@ def attention_kernel(name: str, params: Sequence[Buffer], mark: Attention) -> Ke
     return kernel
 
 
-class _Nest:
-    def __init__(self, builder: KernelBuilder, mark: Attention) -> None:
-        self._b, self._mark = builder, mark
+class WeightedSums:
+    """The loop nest of the product `values`, whose weights are computed in tiles: `_tiles` adds the weighted values to
+    the sums of a row's features, and returns what the epilogue takes beside a sum."""
+
+    def __init__(self, builder: KernelBuilder, values: Contraction) -> None:
+        self._b, self._weighted = builder, values
         self._values: dict[ContractionLoop, Register] = {}
 
     def emit(self) -> None:
-        b, loops = self._b, self._mark.values.loops
+        b, loops = self._b, self._weighted.loops
         outer, features = [loop for loop in loops if loop.role in ("batch", "m")], self._of("n")
         with b.parallel(*[loop.extent for loop in outer]) as indices:
             self._values.update(zip(outer, indices, strict=True))
             sums = b.scratch("f32", [loop.extent for loop in features])
             with b.parallel(*sums.shape) as places:
                 b.store(sums, 0.0, *places)
-            greatest, total = self._tiles(sums)
-            if self._mark.rows is not None:
-                b.inline(self._mark.rows, greatest, total, *indices)
+            others = self._tiles(sums, indices)
             with b.parallel(*sums.shape) as places:
-                b.inline(self._mark.values.epilogue, b.load(sums, *places), total, *indices, *places)
+                b.inline(self._weighted.epilogue, b.load(sums, *places), *others, *indices, *places)
+
+    def _tiles(self, sums: Buffer, indices: Sequence[Register]) -> Sequence[Register]:
+        raise NotImplementedError
 
     def _of(self, role: str) -> list[ContractionLoop]:
-        return [loop for loop in self._mark.values.loops if loop.role == role]
+        return [loop for loop in self._weighted.loops if loop.role == role]
 
-    def _tiles(self, sums: Buffer) -> Sequence[Register]:
+
+class _Nest(WeightedSums):
+    def __init__(self, builder: KernelBuilder, mark: Attention) -> None:
+        super().__init__(builder, mark.values)
+        self._mark = mark
+
+    def _tiles(self, sums: Buffer, indices: Sequence[Register]) -> Sequence[Register]:
+        greatest, total = self._added(sums)
+        if self._mark.rows is not None:
+            self._b.inline(self._mark.rows, greatest, total, *indices)
+        return [total]
+
+    def _added(self, sums: Buffer) -> Sequence[Register]:
         """Adds up the weighted values, one tile of keys after the other. Returns the greatest score, and the sum of the
         weights."""
         b = self._b

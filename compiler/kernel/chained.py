@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trivium.compiler.kernel.attention import TILE
+from trivium.compiler.kernel.attention import TILE, WeightedSums
 from trivium.compiler.kernel.builder import KernelBuilder
 from trivium.compiler.kernel.contraction import Contraction, ContractionLoop
 from trivium.compiler.kernel.contraction_nest import operand_element
@@ -42,27 +42,12 @@ def chained_kernel(name: str, params: Sequence[Buffer], mark: Chained) -> Kernel
     return kernel
 
 
-class _Nest:
+class _Nest(WeightedSums):
     def __init__(self, builder: KernelBuilder, mark: Chained) -> None:
-        self._b, self._mark = builder, mark
-        self._values: dict[ContractionLoop, Register] = {}
+        super().__init__(builder, mark.values)
+        self._mark = mark
 
-    def emit(self) -> None:
-        b, values = self._b, self._mark.values
-        outer, features = [loop for loop in values.loops if loop.role in ("batch", "m")], self._of("n")
-        with b.parallel(*[loop.extent for loop in outer]) as indices:
-            self._values.update(zip(outer, indices, strict=True))
-            sums = b.scratch("f32", [loop.extent for loop in features])
-            with b.parallel(*sums.shape) as places:
-                b.store(sums, 0.0, *places)
-            self._add(sums)
-            with b.parallel(*sums.shape) as places:
-                b.inline(values.epilogue, b.load(sums, *places), *indices, *places)
-
-    def _of(self, role: str) -> list[ContractionLoop]:
-        return [loop for loop in self._mark.values.loops if loop.role == role]
-
-    def _add(self, sums: Buffer) -> None:
+    def _tiles(self, sums: Buffer, indices: Sequence[Register]) -> Sequence[Register]:
         """Adds up the weighted values, one tile after the other."""
         b = self._b
         (keys,) = self._of("k")
@@ -76,6 +61,7 @@ class _Nest:
                     value = self._or_zero(b.add(first, loop.index), keys, self._value)
                     loop.yield_(b.multiply(b.load(weights, loop.index), value))
                 b.store(sums, b.add(b.load(sums, *features), loop.result), *features)
+        return []
 
     def _or_zero(self, key: Register, keys: ContractionLoop, compute: Callable[[], Register]) -> Register:
         """Returns what is computed for a key: zero beyond the last one."""

@@ -167,7 +167,7 @@ class _Windows:
         return self.ctx.pad(x, low, high, fill)
 
     def at(self, x: Value, before: Sequence[int]) -> Value:
-        """Returns what the window of each position has that comes so many windows `before` the last one."""
+        """Returns, for each position, the value of one of its windows: `before` counts back from the last one."""
         ctx = self.ctx
         for d, s, p, reach, number in zip(self.spatial, self.stride, self.padding, self.reaches, before, strict=True):
             begin = reach - 1 - number
