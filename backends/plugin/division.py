@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trivium.backends.interface import DIVISION
-from trivium.backends.plugin.layouts import Layouts, Order, in_memory, take_layouts
+from trivium.backends.plugin.layouts import Layouts, in_memory, take_layouts
 from trivium.backends.plugin.shardings import SHARDINGS, read_shardings, shardings_text, tiles_of
 from trivium.backends.plugin.structures import CompileReply, PieceType
 from trivium.compiler.artifact import Artifact, Slot
+from trivium.compiler.layouts import MinorToMajor
 from trivium.compiler.passes.partition import Held, Partitioned, partition
 from trivium.compiler.passes.tokens import EMPTY
 from trivium.compiler.pipeline import inline
@@ -123,7 +124,7 @@ def _as_arrays(kinds: Sequence[Type], held: Sequence[Held]) -> list[Held]:
     ]
 
 
-def _in_memory(held: Sequence[Held], orders: Sequence[Order]) -> list[Held]:
+def _in_memory(held: Sequence[Held], orders: Sequence[MinorToMajor]) -> list[Held]:
     return [replace(each, part=in_memory(each.part, order)) for each, order in zip(held, orders, strict=True)]
 
 

@@ -7,13 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trivium.ir.builder import Builder
-from trivium.ir.core import BlockArgument, Value
+from trivium.compiler.layouts import MinorToMajor, exchange_in_memory_order, outermost_first
+from trivium.ir.core import Value
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
 from trivium.ir.ops import Transpose
 from trivium.ir.sharding import Part
-from trivium.ir.types import TensorType
 
 MODE = "mhlo.layout_mode"
 """The attribute of an argument or a result: its dimensions from the one whose elements are next to each other to the
@@ -24,16 +23,13 @@ LAYOUTS = "layouts"
 
 AUTO = "auto"
 
-Order = tuple[int, ...]
-"""Dimensions, the last one of them outermost; empty for row-major."""
-
 
 @dataclass(frozen=True)
 class Layouts:
     """The layouts of a program's arguments and results."""
 
-    arguments: tuple[Order, ...]
-    results: tuple[Order, ...]
+    arguments: tuple[MinorToMajor, ...]
+    results: tuple[MinorToMajor, ...]
 
     def text(self) -> str:
         """Returns this in the form of an artifact's text, which the native runtime reads, too (`pjrt/program.cc`): one
@@ -51,23 +47,8 @@ class Layouts:
 def take_layouts(module: Module) -> Layouts:
     """Returns the layouts that a host requests, and lets the program take and return arrays in the order of memory."""
     layouts = _requested(module)
-    turn(module, layouts)
+    exchange_in_memory_order(module, layouts.arguments, layouts.results)
     return layouts
-
-
-def turn(module: Module, layouts: Layouts) -> None:
-    """Lets a program take and return arrays in the order of memory."""
-    main = module.main
-    end = main.body.terminator
-    for order, argument in zip(layouts.arguments, main.arguments, strict=True):
-        if order:
-            _turn_argument(argument, order)
-    for index, order in enumerate(layouts.results):
-        if order:
-            turned = Builder.in_front_of(end).add(Transpose(end.operands[index], permutation=order[::-1]))
-            end.set_operand(index, turned)
-    if layouts.text():
-        main.refresh_type()
 
 
 def _requested(module: Module) -> Layouts:
@@ -75,7 +56,7 @@ def _requested(module: Module) -> Layouts:
     is in memory."""
     main = module.main
     orders = [_order(main.argument_attributes(i).get(MODE), value) for i, value in enumerate(main.arguments)]
-    taken: dict[Value, Order] = dict(zip(main.arguments, orders, strict=True))
+    taken: dict[Value, MinorToMajor] = dict(zip(main.arguments, orders, strict=True))
     found = []
     for index, value in enumerate(main.returned):
         mode = main.result_attributes(index).get(MODE)
@@ -83,16 +64,16 @@ def _requested(module: Module) -> Layouts:
     return Layouts(tuple(orders), tuple(found))
 
 
-def in_memory(part: Part, order: Order) -> Part:
+def in_memory(part: Part, order: MinorToMajor) -> Part:
     """Returns the part of an array with its dimensions in the order of memory."""
 
     def turned(numbers: Sequence[int]) -> tuple[int, ...]:
-        return tuple(numbers[dimension] for dimension in reversed(order)) if order else tuple(numbers)
+        return tuple(numbers[dimension] for dimension in outermost_first(order)) if order else tuple(numbers)
 
     return replace(part, shape=turned(part.shape), begins=tuple(map(turned, part.begins)))
 
 
-def _order(mode: object, value: Value) -> Order:
+def _order(mode: object, value: Value) -> MinorToMajor:
     if mode is None or mode in ("default", AUTO):
         return ()
     written = re.fullmatch(r"\{(\d+(?:,\d+)*)?\}", str(mode))
@@ -105,11 +86,11 @@ def _order(mode: object, value: Value) -> Order:
     return _unless_row_major(order)
 
 
-def _unless_row_major(order: Order) -> Order:
+def _unless_row_major(order: MinorToMajor) -> MinorToMajor:
     return () if order == tuple(range(len(order)))[::-1] else order
 
 
-def _own_order(value: Value, taken: Mapping[Value, Order]) -> Order:
+def _own_order(value: Value, taken: Mapping[Value, MinorToMajor]) -> MinorToMajor:
     """Returns the order in which a value is in memory before it is transposed."""
     turns = []
     while isinstance(value.defining_op, Transpose):
@@ -119,13 +100,3 @@ def _own_order(value: Value, taken: Mapping[Value, Order]) -> Order:
     for permutation in reversed(turns):
         order = tuple(permutation.index(dimension) for dimension in order)
     return _unless_row_major(order)
-
-
-def _turn_argument(argument: BlockArgument, order: Order) -> None:
-    first, given, uses = argument.block.first, argument.type, list(argument.uses)
-    assert first is not None, "a function ends in a return"
-    argument.type = TensorType(tuple(given.shape[dimension] for dimension in order[::-1]), given.element_type)
-    places = [order[::-1].index(dimension) for dimension in range(len(order))]
-    own = Builder.in_front_of(first).add(Transpose(argument, permutation=places))
-    for user, index in uses:
-        user.set_operand(index, own)

@@ -11,7 +11,7 @@ from trivium.backends.plugin.hlo.computation import Computation, Program
 from trivium.backends.plugin.hlo.parts import cut, gather
 from trivium.backends.plugin.hlo.shapes import array_shape, shape_of
 from trivium.backends.plugin.hlo.wire import message, messages, number, numbers, text
-from trivium.backends.plugin.layouts import Order
+from trivium.compiler.layouts import MinorToMajor, places
 from trivium.compiler.passes.partition import Held
 from trivium.compiler.target import Target
 from trivium.ir.core import Value
@@ -25,7 +25,7 @@ MAY_ALIAS, TUPLE = 1, 2
 class Port:
     """How devices hold an argument or a result, if they hold parts, and its layout."""
 
-    order: Order = ()
+    order: MinorToMajor = ()
     held: Held | None = None
 
 
@@ -103,10 +103,9 @@ def _result(main: Computation, found: int, value: Value, port: Port, own_number:
     return main.add("bitcast", _outer_shape(part, kind, port.order), [found]) if port.order else found
 
 
-def _outer_shape(shape: Sequence[int], kind: TensorType, order: Order) -> bytes:
+def _outer_shape(shape: Sequence[int], kind: TensorType, order: MinorToMajor) -> bytes:
     """Returns the shape, as hosts know it, of an array whose dimensions in the order of memory are given."""
-    places = order[::-1]
-    shape = [shape[places.index(d)] for d in range(len(places))] if order else shape
+    shape = [shape[place] for place in places(order)] if order else shape
     return array_shape(shape, kind.element_type, order)
 
 

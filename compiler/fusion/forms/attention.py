@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables
 from trivium.compiler.fusion.forms.contraction import Contraction
 from trivium.compiler.fusion.forms.form import Form, extended
-from trivium.compiler.fusion.forms.softmax import Factor, Found, find, of_row
+from trivium.compiler.fusion.forms.marks import Loops, product, weighted
+from trivium.compiler.fusion.forms.softmax import Found, find, of_row
 from trivium.compiler.fusion.turning import Turned
-from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, DType, Kernel, Subscript
-from trivium.compiler.kernel import Contraction as Mark
+from trivium.compiler.kernel import Block, ContractionLoop, Kernel
 from trivium.compiler.kernel.attention import Attention as AttentionMark
 from trivium.compiler.kernel.attention import attention_kernel
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.index import Indices, Variable, indices_of, variable
+from trivium.compiler.lowering.index import Indices, Variable, indices_of
 from trivium.compiler.lowering.launches import Launches
-from trivium.compiler.lowering.scalars import dtype_of
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
@@ -33,8 +32,6 @@ SHORTEST = 16
 
 MOST_FEATURES = 256
 """The most sums that a query has: they are there all the time."""
-
-Loops = dict[Variable, ContractionLoop]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,21 +82,8 @@ class Attention(Contraction):
         features = {v: ContractionLoop("n", v.extent) for v in found.features}
         scored = {**shared, found.key: ContractionLoop("n", found.key.extent)}
         summed = {**shared, **features, found.key: ContractionLoop("k", found.key.extent)}
-        every = {**scored, **depth}
-        score = self._score(ctx, scored)
-        lhs, rhs = (access(ctx, factor, every) for factor in (found.lhs, found.rhs))
-        before = [prologue(ctx, factor, every) for factor in (found.lhs, found.rhs)]
-        scores = Mark(tuple(every.values()), lhs, rhs, DType("f32"), score, *before)
-        weights = Buffer("weights", DType("f32"), (found.key.extent,), "scratch")
-        values = Mark(
-            tuple(summed.values()),
-            Access(weights, (Subscript(variable(summed[found.key])),)),
-            access(ctx, found.values, summed),
-            DType("f32"),
-            self._result(ctx, group, {**shared, **features}),
-            None,
-            prologue(ctx, found.values, summed),
-        )
+        scores = product(ctx, found.lhs, found.rhs, {**scored, **depth}, self._score(ctx, scored))
+        values = weighted(ctx, found.values, found.key, summed, self._result(ctx, group, {**shared, **features}))
         rows = self._rows(ctx, group, shared)
         return attention_kernel(ctx.b.name, ctx.b.params, AttentionMark(scores, values, rows))
 
@@ -146,27 +130,6 @@ class Attention(Contraction):
         """Returns the outputs of which there is one element for each row, or all others."""
         softmax = self.found.softmax
         return [item for item in group.outputs.items() if (item[0].defining_op in softmax.members) is of_rows]
-
-
-def access(ctx: LoweringContext, factor: Factor, loops: Loops) -> Access:
-    """Returns how a factor is read from memory."""
-
-    def loop(symbol: object):
-        return variable(loops[symbol]) if isinstance(symbol, Variable) else None
-
-    buffer = ctx.buffer(factor.source, factor.source.type.shape, "in")
-    return Access(buffer, tuple(Subscript(index.replace(loop)) for index in factor.at))
-
-
-def prologue(ctx: LoweringContext, factor: Factor, loops: Loops) -> Block | None:
-    """Returns what is computed from the elements of a factor's source."""
-    kind = dtype_of(factor.source.type.element_type)
-    with ctx.block(ctx.b.block(kind, *["i64"] * len(loops))) as block:
-        for v, register in zip(loops, block.parameters[1:], strict=True):
-            ctx.bind(v, register)
-        ctx.know(factor.source, factor.at, block.parameters[0])
-        block.yields = [ctx.real(factor.value, factor.place)]
-    return block if block.instructions else None
 
 
 def attention_around(op: Operation, space: tuple[Variable, ...], target: Target) -> Attention | None:

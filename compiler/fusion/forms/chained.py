@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trivium.compiler.fusion.demands import Demand
-from trivium.compiler.fusion.forms.attention import SHORTEST, Loops, access, prologue
+from trivium.compiler.fusion.forms.attention import SHORTEST
 from trivium.compiler.fusion.forms.chains import Found, Product, find
 from trivium.compiler.fusion.forms.contraction import Contraction
 from trivium.compiler.fusion.forms.form import Form
+from trivium.compiler.fusion.forms.marks import Loops, weighted
+from trivium.compiler.fusion.forms.marks import product as product_mark
 from trivium.compiler.fusion.turning import Turned
-from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, DType, Kernel, Subscript
+from trivium.compiler.kernel import Block, ContractionLoop, Kernel
 from trivium.compiler.kernel import Contraction as Mark
 from trivium.compiler.kernel.chained import Chained as ChainedMark
 from trivium.compiler.kernel.chained import chained_kernel
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.index import Variable, indices_of, variable
+from trivium.compiler.lowering.index import Variable, indices_of
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.scalars import dtype_of
 from trivium.compiler.target import Target
@@ -70,26 +72,15 @@ class Chained(Contraction):
         weighed = {**shared, found.key: ContractionLoop("n", found.key.extent)}
         summed = {**shared, **features, found.key: ContractionLoop("k", found.key.extent)}
         products = [self._product(ctx, product, weighed) for product in found.products]
-        weights = Buffer("weights", DType("f32"), (found.key.extent,), "scratch")
         weight = self._weight(ctx, weighed)
-        values = Mark(
-            tuple(summed.values()),
-            Access(weights, (Subscript(variable(summed[found.key])),)),
-            access(ctx, found.values, summed),
-            DType("f32"),
-            self._result(ctx, group, {**shared, **features}),
-            None,
-            prologue(ctx, found.values, summed),
-        )
+        values = weighted(ctx, found.values, found.key, summed, self._result(ctx, group, {**shared, **features}))
         return chained_kernel(ctx.b.name, ctx.b.params, ChainedMark(tuple(products), weight, values))
 
     def _product(self, ctx: LoweringContext, product: Product, loops: Loops) -> Mark:
         every = {**loops, **{v: ContractionLoop("k", v.extent) for v in product.depth}}
-        lhs, rhs = (access(ctx, factor, every) for factor in (product.lhs, product.rhs))
-        before = [prologue(ctx, factor, every) for factor in (product.lhs, product.rhs)]
         with ctx.block(ctx.b.block("f32", *["i64"] * len(loops))) as block:
             block.yields = [block.parameters[0]]
-        return Mark(tuple(every.values()), lhs, rhs, DType("f32"), block, *before)
+        return product_mark(ctx, product.lhs, product.rhs, every, block)
 
     def _weight(self, ctx: LoweringContext, loops: Loops) -> Block:
         """Returns what is computed from the sums of products."""

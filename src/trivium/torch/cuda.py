@@ -15,7 +15,7 @@ from trivium.backends.gpu.client import GpuLoadedExecutable
 from trivium.executable import Executable
 from trivium.importers.pytorch import ImportedGraph
 from trivium.ir.errors import Error, ExecutionError
-from trivium.torch.layouts import LaidOut
+from trivium.torch.layouts import TensorLayouts
 from trivium.torch.parameters import Parameters
 from trivium.torch.variant import Variant
 
@@ -93,13 +93,12 @@ class CudaVariant(Variant):
         self,
         imported: ImportedGraph,
         executable: Executable,
-        layouts: dict[int, tuple[int, ...] | None],
+        layouts: TensorLayouts,
         parameters: Parameters,
         kind: str,
-        laid_out: LaidOut,
         device: torch.device,
     ):
-        super().__init__(imported, executable, layouts, parameters, kind, laid_out)
+        super().__init__(imported, executable, layouts, parameters, kind)
         self.device = device
 
     def _executed(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -22,11 +22,11 @@ from trivium.importers.pytorch.graph import location_of, target_name
 from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.location import file_locations
 from trivium.torch.cuda import CPU, CudaVariant, device_of, options_for
-from trivium.torch.layouts import lay_out
+from trivium.torch.layouts import take_layouts
 from trivium.torch.metadata import frozen_inputs, kept_inputs, visible_outputs
 from trivium.torch.parameters import Parameters, freezable
 from trivium.torch.tiers import COMPILED_AT_ONCE, FirstTier, InPyTorch, has_first_tier, run_in_pytorch
-from trivium.torch.variant import Output, Variant, layout_of
+from trivium.torch.variant import Output, Variant
 
 Input = torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool | Number
 """An input of a graph of AOTAutograd: sizes are inputs too."""
@@ -175,15 +175,10 @@ class CompiledGraph:
         shown = list(zip(imported.outputs, imported.metas, strict=True))
         made = ((f"result {i}", meta) for i, (output, meta) in enumerate(shown) if isinstance(output, ResultIndex))
         device = device_of(title, zip(self.names, inputs, strict=True), made)
-        laid_out = lay_out(imported, inputs)
+        layouts = take_layouts(imported, inputs, self.visible)
         executable = trivium.compile(imported.module, **options_for(device, self.options))
         journal.compiled(self.title, self.title, given, executable.loaded, advice)
-        layouts = {
-            output.index: layout_of(meta)
-            for index, (output, meta) in enumerate(shown)
-            if self.visible(index) and isinstance(output, ResultIndex)
-        }
-        operands = imported, executable, layouts, Parameters(inputs, frozen), self.kind, laid_out
+        operands = imported, executable, layouts, Parameters(inputs, frozen), self.kind
         return Variant(*operands) if device == CPU else CudaVariant(*operands, device)
 
     def _report_cut(self, cut: Sequence[fx.Node], error: UnsupportedOpError) -> None:

@@ -1,67 +1,69 @@
-"""Tensors whose dimensions are in another order in memory, such as images in `torch.channels_last`, or transposed
-matrices: programs are row-major, so a program takes and returns them in the order of memory, instead of copies."""
+"""Tensors that are not row-major in memory, such as images in `torch.channels_last`, or transposed matrices: a program
+takes and returns them in the order of memory, instead of copies."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from trivium.backends.plugin.layouts import Layouts, turn
+from trivium.compiler.layouts import MinorToMajor, exchange_in_memory_order
 from trivium.importers.pytorch import ImportedGraph, ResultIndex, ViewIndex
 from trivium.importers.pytorch.symbols import has_symbols
 
-Order = tuple[int, ...]
-"""Dimensions, the first one of them outermost in memory."""
+Strides = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class LaidOut:
-    """The orders of a program's arguments, `None` for row-major, or none of them at all; and those of the results that
-    are not row-major, by index."""
+class TensorLayouts:
+    """The orders of a program's arguments, or nothing if all are row-major; those of its results that it returns in
+    another order, by index; and the strides that PyTorch expects of results, unless it expects row-major ones."""
 
-    arguments: tuple[Order | None, ...]
-    results: dict[int, Order]
+    arguments: tuple[MinorToMajor, ...]
+    results: dict[int, MinorToMajor]
+    strides: dict[int, Strides]
 
 
-def lay_out(imported: ImportedGraph, inputs: Sequence[object]) -> LaidOut:
-    """Lets a graph's program take and return tensors in the order in which PyTorch has them in memory."""
-    found: dict[int, object] = {}
-    for output, meta in zip(imported.outputs, imported.metas, strict=True):
+def take_layouts(imported: ImportedGraph, inputs: Sequence[object], is_visible: Callable[[int], bool]) -> TensorLayouts:
+    """Lets a graph's program take and return tensors in the order in which PyTorch has them in memory. Strides of
+    outputs that are not visible to PyTorch's users do not matter."""
+    metas: dict[int, object] = {}
+    strides: dict[int, Strides | None] = {}
+    for number, (output, meta) in enumerate(zip(imported.outputs, imported.metas, strict=True)):
         if isinstance(output, ResultIndex):
-            found[output.index] = meta
+            metas[output.index] = meta
+            if is_visible(number):
+                strides.setdefault(output.index, _strides(meta))
         elif isinstance(output, ViewIndex) and isinstance(output.base, ResultIndex):
-            found[output.base.index] = output.view.base_meta
+            metas[output.base.index] = output.view.base_meta
+            strides[output.base.index] = _strides(output.view.base_meta)
     main = imported.module.main
     arguments = tuple(_order(inputs[index]) for index in imported.arguments)
-    results = {index: order for index, meta in found.items() if (order := _order(meta)) is not None}
+    results = {index: order for index, meta in metas.items() if (order := _order(meta))}
     # The state of the random generator comes after the tensors.
-    taken = [*arguments, *[None] * (len(main.arguments) - len(arguments))]
-    returned = [results.get(index) for index in range(len(main.returned))]
-    turn(imported.module, Layouts(tuple(map(_from_inside, taken)), tuple(map(_from_inside, returned))))
-    return LaidOut(arguments if any(arguments) else (), results)
+    taken = [*arguments, *[()] * (len(main.arguments) - len(arguments))]
+    exchange_in_memory_order(imported.module, taken, [results.get(index, ()) for index in range(len(main.returned))])
+    expected = {index: found for index, found in strides.items() if found is not None}
+    return TensorLayouts(arguments if any(arguments) else (), results, expected)
 
 
-def _order(meta: object) -> Order | None:
-    """Returns the order of a tensor without gaps that is not row-major."""
+def _strides(meta: object) -> Strides | None:
+    if not isinstance(meta, torch.Tensor) or has_symbols(meta) or meta.is_contiguous():
+        return None
+    return tuple(int(stride) for stride in meta.stride())
+
+
+def _order(meta: object) -> MinorToMajor:
+    """Returns the order of a tensor without gaps."""
     if not isinstance(meta, torch.Tensor) or meta.layout is not torch.strided or has_symbols(meta):
-        return None
+        return ()
     if meta.is_contiguous():
-        return None
+        return ()
     # Only numbers: fake tensors may belong to another mode than the one that is active.
     shape, strides = tuple(meta.shape), meta.stride()
-    order = tuple(sorted(range(len(shape)), key=lambda d: (-strides[d], d)))
+    order = tuple(sorted(range(len(shape)), key=lambda d: (strides[d], -d)))
     several = [d for d in order if shape[d] > 1]
-    without_gaps = all(strides[d] == math.prod(shape[e] for e in several[i + 1 :]) for i, d in enumerate(several))
-    return order if without_gaps else None
-
-
-def _from_inside(order: Order | None) -> Order:
-    return order[::-1] if order else ()
-
-
-def inverse(order: Order) -> Order:
-    """Returns the place of each dimension in an order."""
-    return tuple(map(order.index, range(len(order))))
+    without_gaps = all(strides[d] == math.prod(shape[e] for e in several[:i]) for i, d in enumerate(several))
+    return order if without_gaps else ()

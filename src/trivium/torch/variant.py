@@ -13,14 +13,15 @@ from torch._prims_common import make_contiguous_strides_for
 
 from trivium.backends.parts import PartedExecutable
 from trivium.backends.specializing import SpecializingExecutable
+from trivium.compiler.layouts import outermost_first, places
 from trivium.executable import Executable
 from trivium.importers.pytorch import ImportedGraph, InputIndex, ResultIndex, SizeIndex, ViewIndex
 from trivium.importers.pytorch.aliases import NONE, Numbers, layout_at
-from trivium.importers.pytorch.context import Meta, Operand
+from trivium.importers.pytorch.context import Operand
 from trivium.importers.pytorch.symbols import has_symbols
 from trivium.importers.pytorch.types import DTYPES, resolved, to_array, to_tensor
 from trivium.ir.types import TensorType
-from trivium.torch.layouts import LaidOut, inverse
+from trivium.torch.layouts import TensorLayouts
 from trivium.torch.parameters import Parameters
 
 Shown = ResultIndex | SizeIndex | ViewIndex | Operand
@@ -31,21 +32,20 @@ Output = torch.Tensor | Operand
 
 
 class Variant:
-    """The program of a graph for one combination of sizes. Tensors are passed by address. `layouts` maps the indices of
-    results that PyTorch does not expect in row-major order to their strides. `parameters` are part of the program, and
-    arrays that it takes and returns in another order are `laid_out`."""
+    """The program of a graph for one combination of sizes. Tensors are passed by address. `parameters` are part of the
+    program."""
 
     def __init__(
         self,
         imported: ImportedGraph,
         executable: Executable,
-        layouts: dict[int, tuple[int, ...] | None],
+        layouts: TensorLayouts,
         parameters: Parameters,
         kind: str,
-        laid_out: LaidOut,
     ):
         self.parameters = parameters
-        self.turned, self.returned = laid_out.arguments, laid_out.results
+        self.taken = [outermost_first(order) for order in layouts.arguments]
+        self.returned = {index: places(order) for index, order in layouts.results.items()}
         # Where results will have gradients, a view of one would get them, too; outputs without gradients must not.
         self.detaches = kind == "forward"
         self.arguments = imported.arguments
@@ -57,36 +57,29 @@ class Variant:
         is_dynamic = isinstance(executable.loaded, PartedExecutable | SpecializingExecutable)
         is_dynamic |= not all(kind.is_static for kind in kinds)
         views = [output for output in imported.outputs if isinstance(output, ViewIndex)]
-        bases = {
-            view.base.index: layout_of(view.view.base_meta) for view in views if isinstance(view.base, ResultIndex)
-        }
-        wanted = {**layouts, **bases}
-        made = [] if is_dynamic else [self._described(i, kind, wanted.get(i)) for i, kind in enumerate(kinds)]
+        made = [] if is_dynamic else [self._described(i, kind, layouts) for i, kind in enumerate(kinds)]
         self.results = None if is_dynamic else made
-        self.layouts = {
-            index: strides for index, strides in wanted.items() if strides is not None and index not in self.returned
-        }
+        self.strides = {i: strides for i, strides in layouts.strides.items() if i not in self.returned}
         results = [x for x in views if isinstance(x.base, ResultIndex)]
         self.open = {x.base.index: x for x in results if has_symbols(x.view.base_meta)}
         self.seen = {view.base.index for view in views if isinstance(view.base, InputIndex)}
         self.outputs = imported.outputs
         numbers = [output.index if isinstance(output, ResultIndex) else -1 for output in self.outputs]
-        self.returns_results = numbers == list(range(len(made))) and not self.layouts and not self.checks
+        self.returns_results = numbers == list(range(len(made))) and not self.strides and not self.checks
 
-    def _described(self, index: int, kind: TensorType, wanted: tuple[int, ...] | None) -> Described:
-        """Returns the shape, strides and type of a result of the program, for which PyTorch may want strides."""
+    def _described(self, index: int, kind: TensorType, layouts: TensorLayouts) -> Described:
+        """Returns the shape, strides and type of a result as PyTorch expects it, if the program can return it so."""
         shape, order = kind.static_shape, self.returned.get(index)
         strides = make_contiguous_strides_for(shape)
         if order is not None:
-            places = inverse(order)
-            shape, strides = (tuple(numbers[place] for place in places) for numbers in (shape, strides))
-            strides = wanted or strides
+            shape, strides = (tuple(numbers[place] for place in order) for numbers in (shape, strides))
+            strides = layouts.strides.get(index, strides)
         return shape, strides, DTYPES[kind.element_type]
 
     def __call__(self, inputs: list[Any]) -> Sequence[Output]:
         listed = map(inputs.__getitem__, self.arguments)
-        if self.turned:
-            listed = [x.permute(order) if order else x for x, order in zip(listed, self.turned, strict=True)]
+        if self.taken:
+            listed = [x.permute(order) if order else x for x, order in zip(listed, self.taken, strict=True)]
         given = [
             x if x.is_contiguous() and x.data_ptr() and not x.is_conj() and not x.is_neg() else _plain(x)
             for x in listed
@@ -100,7 +93,7 @@ class Variant:
             return made
         for index, verify in self.checks.items():
             verify(made[index])
-        for index, strides in self.layouts.items():
+        for index, strides in self.strides.items():
             made[index] = _laid_out(made[index], strides)
         for index, output in self.open.items():
             layout = layout_at(output.view.base_meta, _numbers(output, made))
@@ -112,7 +105,7 @@ class Variant:
         if self.results is None:
             made = [to_tensor(array) for array in self.loaded.execute(*map(to_array, given))]
             for index, order in self.returned.items():
-                made[index] = made[index].permute(inverse(order))
+                made[index] = made[index].permute(order)
             return made
         made = [_empty_strided_cpu(*result) for result in self.results]
         self.execute_at([tensor.data_ptr() for tensor in (*given, *made)])
@@ -143,13 +136,6 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor:
 def _drawn_state() -> torch.Tensor:
     """Draws a state for the program's generator from PyTorch's: different at each call, reproducible by seed."""
     return torch.empty(2, dtype=torch.int64, device="cpu").random_()
-
-
-def layout_of(meta: Meta) -> tuple[int, ...] | None:
-    """Returns the strides of an output, or `None` for row-major order."""
-    if not isinstance(meta, torch.Tensor) or has_symbols(meta) or meta.is_contiguous():
-        return None
-    return tuple(int(stride) for stride in meta.stride())
 
 
 def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
