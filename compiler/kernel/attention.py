@@ -5,6 +5,7 @@ scaled whenever that grows, so that no row of scores exists as a whole."""
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -41,7 +42,7 @@ def attention_kernel(name: str, params: Sequence[Buffer], mark: Attention) -> Ke
     return kernel
 
 
-class WeightedSums:
+class WeightedSums(ABC):
     """The loop nest of the product `values`, whose weights are computed in tiles: `_tiles` adds the weighted values to
     the sums of a row's features, and returns what the epilogue takes beside a sum."""
 
@@ -61,8 +62,8 @@ class WeightedSums:
             with b.parallel(*sums.shape) as places:
                 b.inline(self._weighted.epilogue, b.load(sums, *places), *others, *indices, *places)
 
-    def _tiles(self, sums: Buffer, indices: Sequence[Register]) -> Sequence[Register]:
-        raise NotImplementedError
+    @abstractmethod
+    def _tiles(self, sums: Buffer, indices: Sequence[Register]) -> Sequence[Register]: ...
 
     def _of(self, role: str) -> list[ContractionLoop]:
         return [loop for loop in self._weighted.loops if loop.role == role]

@@ -29,24 +29,19 @@ class TensorLayouts:
 def take_layouts(imported: ImportedGraph, inputs: Sequence[object], is_visible: Callable[[int], bool]) -> TensorLayouts:
     """Lets a graph's program take and return tensors in the order in which PyTorch has them in memory. Strides of
     outputs that are not visible to PyTorch's users do not matter."""
-    metas: dict[int, object] = {}
-    strides: dict[int, Strides | None] = {}
-    for number, (output, meta) in enumerate(zip(imported.outputs, imported.metas, strict=True)):
-        if isinstance(output, ResultIndex):
-            metas[output.index] = meta
-            if is_visible(number):
-                strides.setdefault(output.index, _strides(meta))
-        elif isinstance(output, ViewIndex) and isinstance(output.base, ResultIndex):
-            metas[output.base.index] = output.view.base_meta
-            strides[output.base.index] = _strides(output.view.base_meta)
+    shown = list(enumerate(zip(imported.outputs, imported.metas, strict=True)))
+    own = {output.index: meta for _, (output, meta) in shown if isinstance(output, ResultIndex)}
+    visible = {output.index: meta for i, (output, meta) in shown if isinstance(output, ResultIndex) and is_visible(i)}
+    views = [output for output in imported.outputs if isinstance(output, ViewIndex)]
+    bases = {view.base.index: view.view.base_meta for view in views if isinstance(view.base, ResultIndex)}
     main = imported.module.main
     arguments = tuple(_order(inputs[index]) for index in imported.arguments)
-    results = {index: order for index, meta in metas.items() if (order := _order(meta))}
+    results = {index: order for index, meta in {**own, **bases}.items() if (order := _order(meta))}
     # The state of the random generator comes after the tensors.
     taken = [*arguments, *[()] * (len(main.arguments) - len(arguments))]
     exchange_in_memory_order(imported.module, taken, [results.get(index, ()) for index in range(len(main.returned))])
-    expected = {index: found for index, found in strides.items() if found is not None}
-    return TensorLayouts(arguments if any(arguments) else (), results, expected)
+    strides = {index: found for index, meta in {**visible, **bases}.items() if (found := _strides(meta))}
+    return TensorLayouts(arguments if any(arguments) else (), results, strides)
 
 
 def _strides(meta: object) -> Strides | None:
