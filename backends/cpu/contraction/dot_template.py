@@ -142,9 +142,7 @@ class DotTemplate(Template):
 
     def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
         e, pitch, groups = self.e, panel.pitch, self._groups(block)
-        ahead = None
-        if self.tiling.prefetch:
-            ahead = e.at(data, groups * pitch + tile.number * (groups * e.lanes))
+        ahead = self._requested(panel, data, tile, groups, -(-self.problem.reduction.extent // self.depth))
         if self.tiling.pack_lhs:
             rows, step = self._packed_rows(unit, tile)
             rows += [self._row_of_signs()] * self.adds_row

@@ -303,9 +303,7 @@ class Template:
     def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
         e, pitch, steps = self.e, panel.pitch, block.end - block.begin
         rhs = e if self._reads_room() else self.rhs.e
-        ahead = None
-        if self.tiling.prefetch:
-            ahead = rhs.at(data, steps * pitch + tile.number * (steps * e.lanes))
+        ahead = self._requested(panel, data, tile, steps, self.problem.reduction.extent)
         if self.tiling.pack_lhs:
             rows, step = self._packed_rows(unit, tile)
             return Stream(e, rhs, lambda _: rows, (0, 1), steps, step, data, pitch, ahead)
@@ -318,6 +316,16 @@ class Template:
         mask = self._mask(panel, panel.width - 1) if lanewise else None
         step = self.lhs.stride
         return Stream(self.lhs.e, rhs, pointers, taps, block.steps, step, data, pitch, ahead, lanewise, mask, needed)
+
+    def _requested(self, panel: Panel, data: ll.Value, tile: Tile, steps: Number, all_steps: int) -> ll.Value | None:
+        """Returns the address from which a tile requests its share, one vector for each step, of what is read after its
+        panel: the same block of the next panel or, if the unit has a single panel, the next block of this one."""
+        tiling = self.tiling
+        if not tiling.prefetch:
+            return None
+        distance = all_steps if tiling.groups.size > 1 else steps
+        share = divmod(tile.number, panel.width)[1] if tiling.tiles.count > panel.width else tile.number
+        return self.rhs.e.at(data, distance * panel.pitch + share * (steps * self.e.lanes))
 
     def _packed_rows(self, unit: Unit, tile: Tile) -> tuple[list[ll.Value], int]:
         """Returns the addresses of the rows of a tile in packed lhs, and the distance between steps."""

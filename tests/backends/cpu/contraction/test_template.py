@@ -3,9 +3,12 @@ blocks, on threads, and planned for other processors."""
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
+from typing import Any
 
+import llvmlite.ir as ll
 import ml_dtypes
 import numpy as np
 import pytest
@@ -22,9 +25,13 @@ from tests.backends.cpu.contraction.cases import (
     normal,
     reference,
 )
+from trivium.backends.cpu.contraction import microkernel
 from trivium.backends.cpu.contraction.kernels import Lowering
+from trivium.backends.cpu.contraction.template import Template
 from trivium.backends.cpu.contraction.tiling import Rhs
 from trivium.backends.cpu.target import LEVELS, emulated
+from trivium.backends.llvm.code import I64, POINTER
+from trivium.backends.llvm.vectors import Vectors
 
 
 @pytest.mark.parametrize("constants", CONSTANTS, ids=lambda names: "+".join(sorted(names)) or "none")
@@ -140,3 +147,51 @@ def test_converted_sums_of_two_axes(threads: int) -> None:
     (found,) = trivium.compile(module, threads=threads)(lhs, rhs)
     wide = (x.astype(np.float64) for x in (lhs, rhs))
     assert_close(found, np.einsum("akl,lkn->an", *wide, optimize=True).astype(np.float32))
+
+
+class Journal:
+    """The addresses that emitted code passes to it, in order, each with a word for what happens there."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, int]] = []
+        self._functions: list[object] = []
+
+    def emit(self, e: Vectors, word: str, pointer: ll.Value) -> None:
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda address: self.entries.append((word, address)))
+        self._functions.append(function)
+        place = ctypes.cast(function, ctypes.c_void_p).value
+        kind = ll.FunctionType(ll.VoidType(), [POINTER])
+        e.builder.call(e.builder.inttoptr(I64(place), kind.as_pointer()), [pointer])
+
+
+@pytest.mark.parametrize(("rows", "panels"), [(60, 1), (24, 2), (20, 3)])
+def test_tiles_request_the_panel_that_is_read_next(rows: int, panels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a block of a panel is read, all of the next block is requested, and nothing else, whether that belongs to
+    this panel or to the next one."""
+    journal, panel_data = Journal(), Template._panel_data
+
+    def read(self: Template, *places: Any) -> ll.Value | None:
+        data = panel_data(self, *places)
+        assert data is not None, "a constant is packed"
+        journal.emit(self.e, "read", data)
+        return data
+
+    monkeypatch.setattr(Template, "_panel_data", read)
+    monkeypatch.setattr(microkernel, "prefetch", lambda e, pointer: journal.emit(e, "request", pointer))
+    lhs, rhs = normal(1, rows, 192), normal(1, 192, 384)
+    case, v4 = matmul(lhs, rhs), emulated("x86-64-v4")
+    target = replace(v4, cache_bytes=(v4.cache_bytes[0], 64 << 10, *v4.cache_bytes[2:]))
+    tiling = Lowering(case.kernel, target, frozenset({"rhs"})).tiling
+    assert tiling.prefetch
+    assert tiling.tiles.count >= tiling.panels.size
+    assert (tiling.reduction.blocks, tiling.panels.count, tiling.groups.size) == (3, 6, panels)
+    assert_close(case.run({"rhs"}, target=target), lhs @ rhs)
+
+    reads = [place for place, (word, _) in enumerate(journal.entries) if word == "read"]
+    assert len(reads) == 3 * 6
+    block = 64 * tiling.panels.size * tiling.lanes * 4
+    for number, (begin, end) in enumerate(pairwise(reads), 1):
+        requested = {address for _, address in journal.entries[begin + 1 : end]}
+        _, following = journal.entries[end]
+        if panels == 1 or number % panels:
+            assert requested == set(range(following, following + block, 64))
