@@ -27,6 +27,10 @@ LEAST_POSITIONS = 512
 """The number of positions of the result from which it pays off to turn a convolution's kernel that is only known at run
 time, and would be read along memory otherwise."""
 
+SMALL_KERNEL, LEAST_FEATURES = 1 << 17, 16
+"""The number of elements below which turning such a kernel takes little time, and the number of features of the result
+from which they fill vectors better than few positions do."""
+
 CHEAP = (ops.Constant, ops.Iota, ops.BroadcastInDim)
 """Ops whose results are computed where they are used, so that transposing them costs nothing."""
 
@@ -152,6 +156,7 @@ def _gains(op: ops.Convolution) -> bool:
         return False
     shape = op.result.type.static_shape
     many = shape[0] * math.prod(shape[2:]) >= LEAST_POSITIONS
+    many |= op.rhs.type.size < SMALL_KERNEL and shape[1] >= LEAST_FEATURES
     return many or isinstance(op.rhs.defining_op, ops.Constant) or not _is_in_rows(op)
 
 

@@ -12,7 +12,14 @@ import pytest
 from tests.compiler.lowering.running import program_of
 from tests.compiler.passes.patterns.running import splat
 from tests.random_programs.generator import scalar_region
-from trivium.compiler.passes.layout import LEAST_POSITIONS, ChannelsLast, to_first, to_last
+from trivium.compiler.passes.layout import (
+    LEAST_FEATURES,
+    LEAST_POSITIONS,
+    SMALL_KERNEL,
+    ChannelsLast,
+    to_first,
+    to_last,
+)
 from trivium.compiler.passes.manager import run_passes
 from trivium.compiler.pipeline import CLEAN_UP
 from trivium.ir import ops
@@ -246,6 +253,23 @@ def test_which_convolutions_gain(shape: tuple[int, ...], options: dict, changed:
     """With a kernel of extent 2 from outside."""
     types = [tensor(*shape, of=I32), tensor(2, 1, 2, of=I32)]
     module = program_of(types, lambda b, x, kernel: convolve(b, x, kernel, **options))
+    assert ChannelsLast().run(module.clone()) == changed
+    laid_out(module, *map(given, types))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "groups", "changed"),
+    [
+        ((LEAST_FEATURES, 3, 2), 1, True),
+        ((LEAST_FEATURES - 1, 3, 2), 1, False),
+        ((LEAST_FEATURES, 1, 2), LEAST_FEATURES, True),
+        ((LEAST_FEATURES, SMALL_KERNEL // LEAST_FEATURES, 1), 1, False),
+    ],
+)
+def test_small_kernels_gain_at_few_positions(kernel: tuple[int, ...], groups: int, changed: bool) -> None:
+    """Such as those of depthwise convolutions."""
+    types = [tensor(1, kernel[1] * groups, 7, of=I32), tensor(*kernel, of=I32)]
+    module = program_of(types, lambda b, x, kernel: convolve(b, x, kernel, feature_group_count=groups))
     assert ChannelsLast().run(module.clone()) == changed
     laid_out(module, *map(given, types))
 
