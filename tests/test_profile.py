@@ -1,6 +1,7 @@
 """Profiles: the steps of a run, their work, and files of both."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,21 @@ def test_the_table_is_plain_text_everywhere(run: Executable, monkeypatch: pytest
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     assert "\x1b" not in str(run.profile(*ARGUMENTS, runs=1))
+
+
+def test_a_step_takes_one_row_with_the_names_of_files(run: Executable) -> None:
+    """Whatever it was fused from, and wherever the files are."""
+    profile = run.profile(*ARGUMENTS, runs=1)
+    source = "/opt/my models/net.py:12, forward, aten.conv2d.default; /root.py:3, f, jit(f)/add; net.py:4, g, mul" * 9
+    (rows, before) = (
+        str(replace(profile, lines=[replace(line, source=text) for line in profile.lines])).splitlines()
+        for text in (source, "net.py:12, forward")
+    )
+    assert len(rows) == len(before)
+    assert sum("net.py:12, forward, aten.conv2d.default; root.py:3, f, jit(f)/add" in row for row in rows) == len(
+        profile.lines
+    )
+    assert not any("models" in row for row in rows)
 
 
 def test_times_of_a_step_are_added_up_in_a_run_and_their_median_counts(run: Executable) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -57,12 +58,13 @@ class Profile:
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table("step", "calls", "time", "share", "GFLOP/s", "GB/s", "of limit", "from", title=self._title())
+        table = Table("step", "calls", "time", "share", "GFLOP/s", "GB/s", "of limit", title=self._title())
+        table.add_column("from", no_wrap=True, overflow="ellipsis")
         for line in self.lines:
             share = f"{100 * line.seconds / self.seconds:.0f} %"
             rates = (f"{amount / line.seconds / 1e9:.1f}" for amount in (line.flops, line.nbytes))
             time = f"{line.seconds * MICRO:.1f} us"
-            table.add_row(line.name, str(line.calls), time, share, *rates, _near(line), escape(line.source))
+            table.add_row(line.name, str(line.calls), time, share, *rates, _near(line), escape(_places(line.source)))
         written = io.StringIO()
         console = Console(file=written, width=180, color_system=None, force_terminal=False, force_jupyter=False)
         console.print(table)
@@ -89,6 +91,11 @@ class Profile:
         """Writes the table as JSON, or the `trace` of one run."""
         with writing(path_of(path)) as file:
             file.write(json.dumps(self.trace() if trace else self.to_json(), indent=1).encode())
+
+
+def _places(source: str) -> str:
+    """Returns lines of files without the files' folders, which would take up most of the table."""
+    return re.sub(r"[^;,\s][^;,]*/(?=[^/;,]+:\d)|/(?=[^/;,]+:\d)", "", source)
 
 
 def _near(line: Line) -> str:
