@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 LIBRARY = "libtrivium_runtime.so"
-VERSION = 10
+VERSION = 11
 MAX_THREADS = 4096
 
 

@@ -10,7 +10,7 @@
 #define TRIVIUM_EXPORT extern "C" __attribute__((visibility("default")))
 
 // Changes whenever a signature below does; the Python side rejects any other version.
-TRIVIUM_EXPORT int trivium_runtime_version() { return 10; }
+TRIVIUM_EXPORT int trivium_runtime_version() { return 11; }
 
 TRIVIUM_EXPORT int trivium_num_threads() { return trivium::GlobalThreadPool().threads(); }
 

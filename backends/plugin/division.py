@@ -35,6 +35,7 @@ class Division:
     arguments: Sequence[Held]
     results: Sequence[Held]
     is_shared: bool
+    exchanges: bool
     has_device: bool
     shardings: Sequence[bytes]
 
@@ -46,7 +47,7 @@ class Division:
     def texts(self) -> dict[str, str]:
         """Returns this in the form of an artifact's texts. The native runtime reads it, too (`artifact_program.cc`):
         numbers, each list and each array's rank after its length."""
-        numbers = [self.replicas, self.partitions, self.is_shared, self.has_device]
+        numbers = [self.replicas, self.partitions, self.is_shared, self.exchanges, self.has_device]
         for held in (self.arguments, self.results):
             numbers.append(len(held))
             for each in held:
@@ -59,7 +60,7 @@ class Division:
         if not texts.get(DIVISION):
             return None
         numbers = iter(map(int, texts[DIVISION].split()))
-        replicas, partitions, is_shared, has_device = itertools.islice(numbers, 4)
+        replicas, partitions, is_shared, exchanges, has_device = itertools.islice(numbers, 5)
 
         def row(rank: int) -> tuple[int, ...]:
             return tuple(itertools.islice(numbers, rank))
@@ -69,7 +70,7 @@ class Division:
             return Held(Part(row(rank), tuple(row(rank) for _ in range(replicas * partitions))), is_whole)
 
         arguments, results = ([held() for _ in range(next(numbers))] for _ in range(2))
-        flags = bool(is_shared), bool(has_device)
+        flags = bool(is_shared), bool(exchanges), bool(has_device)
         return cls(replicas, partitions, arguments, results, *flags, read_shardings(texts.get(SHARDINGS, "")))
 
     def check(self, artifact: Artifact) -> None:
@@ -112,7 +113,8 @@ def divide(module: Module, replicas: int, partitions: int) -> Divided | None:
     shardings = [tiles_of(kind, held.part).proto() for kind, held in kinds]
     arguments, results = _as_arrays(wholes.inputs, divided.arguments), _as_arrays(wholes.results, divided.results)
     held = _in_memory(arguments, layouts.arguments), _in_memory(results, layouts.results)
-    division = Division(replicas, partitions, *held, divided.is_shared, divided.has_device, shardings)
+    flags = divided.is_shared, divided.exchanges, divided.has_device
+    division = Division(replicas, partitions, *held, *flags, shardings)
     return Divided(divided, division, layouts)
 
 
@@ -136,7 +138,8 @@ def fill_pieces(reply: CompileReply, division: Division) -> Sequence[Any]:
     pieces = (PieceType * len(held))(
         *(PieceType(each.is_whole, extents, places) for each, extents, places in zip(held, dims, begins, strict=True))
     )
-    reply.pieces, reply.is_shared, reply.has_device = pieces, division.is_shared, division.has_device
+    reply.pieces, reply.is_shared = pieces, division.is_shared
+    reply.exchanges, reply.has_device = division.exchanges, division.has_device
     return dims, begins, pieces
 
 

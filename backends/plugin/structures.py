@@ -58,6 +58,7 @@ class CompileReply(ctypes.Structure):
         ("bytes_accessed", ctypes.c_double),
         ("pieces", ctypes.POINTER(PieceType)),
         ("is_shared", ctypes.c_int32),
+        ("exchanges", ctypes.c_int32),
         ("has_device", ctypes.c_int32),
         ("shardings", ctypes.c_char_p),
         ("transfers", ctypes.c_char_p),

@@ -1,6 +1,7 @@
 """Partitioning: from a program over arrays that several devices hold in parts to a program that each of them runs. Ops
-inside `manual_computation` are computed on parts, with collectives; all others on wholes, by each device. A program in
-which devices exchange nothing does not change: it runs once, for all of them."""
+inside `manual_computation` are computed on parts, with collectives; all others on parts if a device needs nothing else
+of them and nothing of other devices, or else on wholes, by each device. If devices would exchange nothing, and parts
+would take more work, the program does not change: it runs once, for all of them."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from typing import TypeGuard
 
 import numpy as np
 
+from trivium.compiler.passes.dce import erase_dead
+from trivium.compiler.passes.own_parts import OwnParts
 from trivium.compiler.passes.propagate_sharding import propagate, shape_of
 from trivium.compiler.passes.terms import contribution
 from trivium.ir.attributes import UNIT, Dictionary
@@ -59,6 +62,9 @@ _EXCHANGING = (AllGather, AllReduce, AllToAll, CollectiveBroadcast, CollectivePe
 _ALONE = (ManualComputation, PartitionId, Recv, ReplicaId, Send, *_EXCHANGING)
 """Ops that require that each device runs the program."""
 
+_WAITING = (CustomCall, Recv, Send, *_EXCHANGING)
+"""Ops that may wait for other devices."""
+
 LOCAL_CALLS = ("xla_ffi_partitioned_python_cpu_callback",)
 """Custom calls that each device makes on its parts. They have no results."""
 
@@ -87,13 +93,15 @@ class Inspected:
 
 @dataclass(frozen=True)
 class Partitioned:
-    """`module` is run by each device or, if `is_shared`, once for all. With `has_device`, its last argument is the
-    number of the device. `inspected` has the answers to the program's inspections, which it no longer contains."""
+    """`module` is run by each device or, if `is_shared`, once for all. If it `exchanges`, devices wait for one another.
+    With `has_device`, its last argument is the number of the device. `inspected` has the answers to the program's
+    inspections, which it no longer contains."""
 
     module: Module
     arguments: tuple[Held, ...]
     results: tuple[Held, ...]
     is_shared: bool
+    exchanges: bool
     has_device: bool
     inspected: tuple[Inspected, ...] = ()
 
@@ -116,6 +124,8 @@ class _Partitioner:
         self._gathered: dict[Value, tuple[Value, Part]] = {}
         """Wholes, each with the value and part that it was made from."""
         self._gathers: list[Operation] = []
+        self._cuts: dict[Operation, Part] = {}
+        """Ops that cut parts out of wholes."""
         self._held: Mapping[Value, Part] = {}
         """How devices hold values of the program's own block, if they do not hold wholes."""
         self._known_parts: dict[Operation, tuple[list[Part], list[Part]]] = {}
@@ -135,10 +145,12 @@ class _Partitioner:
         is_shared = self._replicas == 1 and not exchanging
         for op in local:
             self._call_on_parts(op)
-        self._take_parts(held)
+        self._take_terms(held)
         while (found := next((op for op in main.walk() if isinstance(op, ManualComputation)), None)) is not None:
             self._expand(found)
+        is_shared &= not self._compute_parts(held, returned, is_shared)
         whole = self._return_parts(main, returned)
+        erase_dead(main.body.block)
         has_device = self._number_devices(main)
         self._drop_shardings(main)
         return Partitioned(
@@ -146,6 +158,7 @@ class _Partitioner:
             tuple(Held(part, value not in self._parts) for part, value in zip(held, arguments, strict=True)),
             tuple(Held(part, each) for part, each in zip(returned, whole, strict=True)),
             is_shared,
+            any(isinstance(op, _WAITING) for op in main.walk()),
             has_device,
             inspected,
         )
@@ -229,15 +242,15 @@ class _Partitioner:
 
     # Arguments and results in parts
 
-    def _take_parts(self, held: list[Part]) -> None:
-        """Lets the program take an argument in parts if it is only needed in the parts that the devices hold anyway."""
+    def _take_terms(self, held: list[Part]) -> None:
+        """Lets the program take the terms of an argument, and computes its whole where not only these are needed."""
         needed: dict[Value, set[Part | None]] = {}
         for op in self._main.walk():
             parts = self._own_parts(op)[0] if isinstance(op, ManualComputation) and op.parent_op is self._main else None
             for index, value in enumerate(op.operands):
                 needed.setdefault(value, set()).add(parts[index] if parts else None)
         for index, (argument, part) in enumerate(zip(self._main.arguments, held, strict=True)):
-            if needed.get(argument) == {part} and part != Part.whole(shape_of(argument), self._devices):
+            if part.terms and needed.get(argument) == {part}:
                 argument.type = TensorType(part.shape, argument.type.element_type)
                 self._parts.add(argument)
             elif part.terms:
@@ -258,6 +271,20 @@ class _Partitioner:
                 if operand is argument:
                     user.set_operand(place, whole)
         self._parts.add(argument)
+
+    def _compute_parts(self, held: Sequence[Part], returned: Sequence[Part], is_shared: bool) -> bool:
+        """Lets devices compute values in parts. Returns whether they do."""
+        main = self._main
+        arguments: dict[Value, Part] = {
+            value: part
+            for value, part in zip(main.arguments, held, strict=True)
+            if value not in self._parts and not part.terms
+        }
+        own = OwnParts(main.body.block, returned, arguments, self._cuts, self._gathered, self._devices)
+        if is_shared and not own.pay:
+            return False
+        self._parts.update(own.compute())
+        return True
 
     def _return_parts(self, main: Function, returned: list[Part]) -> list[bool]:
         """Lets the program return parts instead of the wholes that were made from them, and drops unused wholes.
@@ -305,7 +332,12 @@ class _Partitioner:
         if value in self._parts:
             # A value of its own, since a computation inside this one divides the part further.
             return builder.add(Reshape(value, result=value.type))
-        return value if part == self._whole(value) else contribution(builder, value, part, self._held)
+        if part == self._whole(value):
+            return value
+        own = contribution(builder, value, part, self._held)
+        if not part.terms and own.defining_op is not None:
+            self._cuts[own.defining_op] = part
+        return own
 
     def _whole(self, value: Value) -> Part:
         return Part.whole(shape_of(value), self._devices)

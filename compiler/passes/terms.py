@@ -44,6 +44,14 @@ def contribution(builder: Builder, value: Value, part: Part, held: Mapping[Value
     return own.cut(value, columns)[0] if extents else value
 
 
+def own_number(builder: Builder, numbers: Sequence[int]) -> Value:
+    """Looks up this device's number in a list with one number per device."""
+    place = builder.add(Convert(builder.add(PartitionId()), result=tensor(of=I32)))
+    table = builder.add(Constant(integer_array(tuple(numbers), I32)))
+    one = builder.add(DynamicSlice(table, [place], (1,)))
+    return builder.add(Reshape(one, result=tensor(of=I32)))
+
+
 @dataclass
 class _Own:
     builder: Builder
@@ -139,11 +147,7 @@ class _Own:
         return self.builder.add(Select(chosen, value, zeros))
 
     def _number(self, numbers: Sequence[int]) -> Value:
-        """Looks up this device's number in a list with one number per device."""
-        place = self.builder.add(Convert(self.builder.add(PartitionId()), result=tensor(of=I32)))
-        table = self.builder.add(Constant(integer_array(tuple(numbers), I32)))
-        one = self.builder.add(DynamicSlice(table, [place], (1,)))
-        return self.builder.add(Reshape(one, result=tensor(of=I32)))
+        return own_number(self.builder, numbers)
 
 
 def _adds(body: Region) -> bool:

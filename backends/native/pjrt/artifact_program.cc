@@ -132,6 +132,7 @@ class Division {
     replicas = Number(kMostDevices);
     partitions = Number(kMostDevices);
     is_shared = Number(1) != 0;
+    exchanges = Number(1) != 0;
     has_device = Number(1) != 0;
     for (size_t* const count : {&arguments, &results}) {
       *count = static_cast<size_t>(Number(kLargest));
@@ -155,11 +156,12 @@ class Division {
     reply.pieces = types_.data();
     reply.shardings = shardings.c_str();
     reply.is_shared = is_shared;
+    reply.exchanges = exchanges;
     reply.has_device = has_device;
   }
 
   int64_t replicas = 1, partitions = 1;
-  bool is_shared = false, has_device = false;
+  bool is_shared = false, exchanges = false, has_device = false;
   size_t arguments = 0, results = 0;
   const std::string shardings;
 

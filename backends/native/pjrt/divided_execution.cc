@@ -108,11 +108,13 @@ class DividedRun {
         if (!failure) failure = found;
       }
     };
-    std::vector<std::thread> threads;
     std::vector<std::vector<void*>> addresses;
     for (size_t device = 0; device < runs_; ++device) addresses.push_back(Addresses(device));
-    for (size_t device = 1; device < runs_; ++device) threads.emplace_back(run, device, addresses[device]);
+    std::vector<std::thread> threads;
+    const bool in_turn = !program_.exchanges && program_.is_quick(runs_);
+    for (size_t device = 1; device < runs_ && !in_turn; ++device) threads.emplace_back(run, device, addresses[device]);
     run(0, addresses[0]);
+    for (size_t device = 1; device < runs_ && in_turn; ++device) run(device, addresses[device]);
     for (std::thread& thread : threads) thread.join();
     if (failure) throw *failure;
   }

@@ -85,6 +85,7 @@ CompiledProgram::CompiledProgram(const CompileReply& reply, int64_t replicas, in
       num_replicas(replicas),
       num_partitions(partitions),
       is_shared(reply.is_shared != 0),
+      exchanges(reply.exchanges != 0),
       has_device(reply.has_device != 0),
       channels(ReadChannels(reply.transfers)),
       generated_code_size(reply.generated_code_size),

@@ -65,6 +65,7 @@ struct CompileReply {
   double bytes_accessed;
   const PieceType* pieces;  // of the arguments, then of the results; null for a program of one device
   int32_t is_shared;        // one run is for all devices; otherwise each device runs the program
+  int32_t exchanges;        // devices wait for what others send
   int32_t has_device;       // after its arguments, the program receives the number of the device
   const char* shardings;    // of the arguments and results, as backends/plugin/shardings.py writes them; null for a program of one device
   const char* transfers;    // its channels to the host, as backends/interface.py writes them; null if there are none
@@ -119,9 +120,12 @@ class CompiledProgram {
   // and of its launches.
   void Run(void** addresses, const HostSide& host);
 
-  // Whether a run takes less time than it is worth to hand it to another thread, as far as is known: by the last run, or by its costs. A
+  // Whether a run, or several one after the other, take less time than it is worth to hand it to another thread, as far as is known: by the last run, or by its costs. A
   // program that exchanges values with its host may wait for what the host does next.
-  bool is_quick() const { return channels.empty() && nanoseconds_.load(std::memory_order_relaxed) < kWorthQueueing; }
+  bool is_quick() const { return is_quick(1); }
+  bool is_quick(size_t runs) const {
+    return channels.empty() && nanoseconds_.load(std::memory_order_relaxed) * static_cast<int64_t>(runs) < kWorthQueueing;
+  }
 
   // Its artifact, for `LoadArtifact` (serialization.h).
   std::string Serialized() const;
@@ -137,8 +141,8 @@ class CompiledProgram {
   std::string compile_options;  // with which it was compiled, as its caller serialized them; set once, before anybody sees the program
   const int64_t num_replicas, num_partitions;
   int64_t num_devices() const { return num_replicas * num_partitions; }
-  // Whether one run is for all devices, and whether a run receives its device.
-  const bool is_shared, has_device;
+  // Whether one run is for all devices, whether runs of several devices exchange values, and whether a run receives its device.
+  const bool is_shared, exchanges, has_device;
   // In the form in which devices hold them.
   std::vector<Shape> arguments;
   std::vector<Shape> results;

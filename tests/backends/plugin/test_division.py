@@ -117,7 +117,9 @@ def test_pieces() -> None:
         assert tuple(piece.dims[:rank]) == each.part.shape
         assert piece.begins[: 4 * rank] == [begin for begins in each.part.begins for begin in begins]
     assert reply.pieces[0].begins[:8] == [0, 0, 0, 3, 2, 0, 2, 3]
-    assert (reply.is_shared, reply.has_device) == (found.program.is_shared, found.program.has_device)
+    program = found.program
+    flags = program.is_shared, program.exchanges, program.has_device
+    assert (reply.is_shared, reply.exchanges, reply.has_device) == flags
 
 
 def test_one_device_has_everything() -> None:
@@ -146,9 +148,9 @@ def test_divisions_are_written_and_read(name: str) -> None:
     assert read is not None
     assert read.texts() == found.texts()
     assert [each.part.begins for each in read.arguments] == [each.part.begins for each in found.arguments]
-    assert (read.replicas, read.partitions, read.is_shared, read.has_device) == (
-        1, 2 if mesh == "line" else 4, found.is_shared, found.has_device,
-    )  # fmt: skip
+    assert (read.replicas, read.partitions) == (1, 2 if mesh == "line" else 4)
+    flags = found.is_shared, found.exchanges, found.has_device
+    assert (read.is_shared, read.exchanges, read.has_device) == flags
     assert Division.read({}) is None
 
 
@@ -158,12 +160,12 @@ ADD = """func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
 }"""
 
 DIVISIONS = {
-    "2 1 0 0 1 0 2 4 6 0 0 0 0 1 0 2 4 6 0 0 0 0": "there is no device 1",
-    "1 1 0 0 1 0 2 4 6 0 0 1 0 2 4 6 0 0 7": "more numbers than its devices need",
-    "2 1 0 0 1 1 2 2 6 0 0 3 0 1 0 2 4 6 0 0 0 0": "a part of an array is outside of it",
-    "2 1 0 0 1 0 1 4 0 0 1 0 2 4 6 0 0 0 0": "arrays of other ranks",
-    "2 1 0 1 1 0 2 4 6 0 0 0 0 1 0 2 4 6 0 0 0 0": "its devices have other arrays",
-    "2 1 0 0 1 0 99999999999 4": "the numbers of its devices are wrong",
+    "2 1 0 0 0 1 0 2 4 6 0 0 0 0 1 0 2 4 6 0 0 0 0": "there is no device 1",
+    "1 1 0 0 0 1 0 2 4 6 0 0 1 0 2 4 6 0 0 7": "more numbers than its devices need",
+    "2 1 0 0 0 1 1 2 2 6 0 0 3 0 1 0 2 4 6 0 0 0 0": "a part of an array is outside of it",
+    "2 1 0 0 0 1 0 1 4 0 0 1 0 2 4 6 0 0 0 0": "arrays of other ranks",
+    "2 1 0 0 1 1 0 2 4 6 0 0 0 0 1 0 2 4 6 0 0 0 0": "its devices have other arrays",
+    "2 1 0 0 0 1 0 99999999999 4": "the numbers of its devices are wrong",
     "5000 1 0 0 0 0": "the numbers of its devices are wrong",
     "-2 1 0 0 0 0": "the numbers of its devices are wrong",
     "two": "the numbers of its devices are wrong",

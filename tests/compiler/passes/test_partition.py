@@ -114,16 +114,35 @@ def test_parts_are_divided_further() -> None:
         np.testing.assert_array_equal(result, expected[first : first + len(result)])
 
 
-def test_what_is_outside_is_computed_on_wholes() -> None:
-    found = divided(program(f"{DOUBLED}\n %z = stablehlo.add %x, %y : tensor<4x6xf32>\n return %z : tensor<4x6xf32>"))
-    assert [held.is_whole for held in (*found.arguments, *found.results)] == [True, True]
+def test_what_is_outside_is_computed_in_parts_or_on_wholes() -> None:
     x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    sum_ = f"{DOUBLED}\n %z = stablehlo.add %x, %y : tensor<4x6xf32>"
+    found = divided(program(f"{sum_}\n return %z : tensor<4x6xf32>"))
+    assert [held.is_whole for held in (*found.arguments, *found.results)] == [False, False]
+    assert not found.exchanges
+    assert "all_gather" not in str(found.module)
+    np.testing.assert_array_equal(np.concatenate([result for (result,) in run(found, x)]), 3 * x)
+    turned = f"{sum_}\n %r = stablehlo.reverse %z, dims = [0] : tensor<4x6xf32>\n return %r : tensor<4x6xf32>"
+    found = divided(program(turned))
+    assert [held.is_whole for held in (*found.arguments, *found.results)] == [True, True]
+    assert found.exchanges
     for (result,) in run(found, x):
-        np.testing.assert_array_equal(result, 3 * x)
+        np.testing.assert_array_equal(result, 3 * x[::-1])
 
 
-def test_devices_that_exchange_nothing_share_a_run() -> None:
-    found = divided(program("%y = stablehlo.add %x, %x : tensor<4x6xf32>\n return %y : tensor<4x6xf32>"))
+def test_computations_that_follow_each_other_keep_their_parts() -> None:
+    again = DOUBLED.replace("%y =", "%z =").replace("computation(%x)", "computation(%y)").replace("%twice", "%more")
+    found = divided(program(f"{DOUBLED}\n {again}\n return %z : tensor<4x6xf32>"))
+    assert not found.exchanges
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    np.testing.assert_array_equal(np.concatenate([result for (result,) in run(found, x)]), 4 * x)
+
+
+REVERSED = "%y = stablehlo.reverse %x, dims = [0] : tensor<4x6xf32>\n return %y : tensor<4x6xf32>"
+
+
+def test_devices_that_would_have_to_exchange_something_share_a_run() -> None:
+    found = divided(program(REVERSED))
     assert found.is_shared
     assert found.arguments[0].is_whole
     assert found.results[0].is_whole

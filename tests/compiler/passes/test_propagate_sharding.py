@@ -128,7 +128,6 @@ def test_result(name: str) -> None:
       return %y : tensor<{shape}xf32>
     }}"""
     divided = partition(inline(parse(text)), 1, 4)
-    assert divided.is_shared
     assert divided.results[0].part.shape == expected
 
 
