@@ -11,7 +11,7 @@ from trivium.compiler.layouts import MinorToMajor, exchange_in_memory_order, out
 from trivium.ir.core import Value
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
-from trivium.ir.ops import Transpose
+from trivium.ir.ops import DynamicSlice, Transpose
 from trivium.ir.sharding import Part
 
 MODE = "mhlo.layout_mode"
@@ -91,11 +91,12 @@ def _unless_row_major(order: MinorToMajor) -> MinorToMajor:
 
 
 def _own_order(value: Value, taken: Mapping[Value, MinorToMajor]) -> MinorToMajor:
-    """Returns the order in which a value is in memory before it is transposed."""
+    """Returns the order in which a value is in memory before it is transposed, or a part is cut out of it."""
     turns = []
-    while isinstance(value.defining_op, Transpose):
-        turns.append(value.defining_op.permutation)
-        value = value.defining_op.operand
+    while isinstance(op := value.defining_op, Transpose | DynamicSlice):
+        if isinstance(op, Transpose):
+            turns.append(op.permutation)
+        value = op.operand
     order = taken.get(value) or tuple(range(len(value.type.shape)))[::-1]
     for permutation in reversed(turns):
         order = tuple(permutation.index(dimension) for dimension in order)

@@ -1,13 +1,14 @@
-"""The loop nest for an instruction that adds, in each lane, four products of bytes with and without sign (VNNI). Groups
-of four bytes take the place of elements: the micro-kernel (`microkernel.py`) repeats one group of lhs in every lane. If
-both operands have a sign, or neither has one, the sign bits of lhs are flipped when it is packed, and the products of a
-row of sign bits are subtracted. All of this is exact, because sums wrap."""
+"""The loop nest for instructions that add, in each lane, four products of bytes with and without sign (VNNI), or two
+products of bf16. Groups of 32 bits take the place of elements: the micro-kernel (`microkernel.py`) repeats one group of
+lhs in every lane. If both operands have a sign, or neither has one, the sign bits of bytes of lhs are flipped when they
+are packed, and the products of a row of sign bits are subtracted. All of this is exact, because sums wrap. Where
+products of bf16 might underflow, vectors of f32 multiply the same groups (`underflow.py`)."""
 
 from __future__ import annotations
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction import matrix_packing, microkernel
+from trivium.backends.cpu.contraction import matrix_packing, microkernel, underflow
 from trivium.backends.cpu.contraction.dot_tiling import has_registers_for_row
 from trivium.backends.cpu.contraction.matrix_tiling import together
 from trivium.backends.cpu.contraction.microkernel import Stream
@@ -15,7 +16,7 @@ from trivium.backends.cpu.contraction.packing import Source
 from trivium.backends.cpu.contraction.plan import Plan
 from trivium.backends.cpu.contraction.template import Block, Operand, Panel, Sink, Template, Tile, Unit
 from trivium.backends.cpu.contraction.tiling import Rhs
-from trivium.backends.llvm.code import I8, I32
+from trivium.backends.llvm.code import F32, I8, I32
 from trivium.backends.llvm.numbers import Number
 from trivium.backends.llvm.vectors import Vectors
 from trivium.backends.llvm.workspace import Workspace
@@ -24,23 +25,62 @@ SIGN, SIGNS = 0x80, -0x7F7F7F80
 """The sign bit of a byte, and those of four."""
 
 
-class Dots(Vectors):
-    """Vectors of groups of four bytes, as numbers of i32. `unsigned_lhs`: the bytes of lhs are the ones without
+class Bfloat(ll.Type):
+    """LLVM's type of bf16, which llvmlite does not have."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bfloat)
+
+    def __hash__(self) -> int:
+        return hash(Bfloat)
+
+
+class Groups(Vectors):
+    """Vectors of groups, as numbers of i32."""
+
+    def __init__(self, like: Vectors) -> None:
+        super().__init__(like.builder, like.target, I32, like.lanes)
+
+    def broadcast(self, pointer: ll.Value) -> ll.Value:
+        group = self.builder.load(pointer, typ=I32)
+        group.align = 1
+        return self.splat(group, self.lanes)
+
+
+class Pairs(Vectors):
+    """Vectors of f32, to which the products of two numbers of bf16 in each lane are added: by one instruction, which
+    treats subnormal numbers as zero, or, if `exact`, by two that do not."""
+
+    def __init__(self, like: Vectors, exact: bool) -> None:
+        super().__init__(like.builder, like.target, F32, like.lanes)
+        self.exact = exact
+
+    def fused(self, a: ll.Value, b: ll.Value, c: ll.Value) -> ll.Value:
+        """Returns `c` and the products of the pairs in the groups `a` and `b`."""
+        if self.exact:
+            for one, other in zip(underflow.halves(self, a), underflow.halves(self, b), strict=True):
+                c = super().fused(one, other, c)
+            return c
+        pairs = ll.VectorType(Bfloat(), 2 * self.lanes)
+        factors = [self.builder.bitcast(groups, pairs) for groups in (a, b)]
+        return self.call("llvm.x86.avx512bf16.dpbf16ps.512", self.vector, c, *factors)
+
+
+class Dots(Groups):
+    """Groups of four bytes, whose products are added in i32. `unsigned_lhs`: the bytes of lhs are the ones without
     sign."""
 
     def __init__(self, like: Vectors, unsigned_lhs: bool) -> None:
-        super().__init__(like.builder, like.target, I32, like.lanes)
+        super().__init__(like)
         self.unsigned_lhs = unsigned_lhs
 
     def fused(self, a: ll.Value, b: ll.Value, c: ll.Value) -> ll.Value:
         """Returns `c` and the products of the bytes of `a`, of lhs, and `b`, of rhs."""
         factors = (a, b) if self.unsigned_lhs else (b, a)
         return self.call("llvm.x86.avx512.vpdpbusd.512", self.vector, c, *factors)
-
-    def broadcast(self, pointer: ll.Value) -> ll.Value:
-        group = self.builder.load(pointer, typ=I32)
-        group.align = 1
-        return self.splat(group, self.lanes)
 
 
 class Flipped(Vectors):
@@ -51,17 +91,20 @@ class Flipped(Vectors):
 
 
 class DotTemplate(Template):
-    """Emits the parts of one contraction. The operands are read as raw bytes, in vectors."""
+    """Emits the parts of one contraction. The operands are read as raw elements, in vectors."""
 
     def __init__(
         self, e: Vectors, sums: Vectors, plan: Plan, operands: tuple[Operand, Operand], sink: Sink, inline: bool
     ) -> None:
-        self.flips = operands[0].signed == operands[1].signed
-        dots = Dots(sums, unsigned_lhs=operands[1].signed)
+        assert plan.tiling.matrix is not None
+        is_float = plan.tiling.matrix.operands == "bf16"
+        self.flips = not is_float and operands[0].signed == operands[1].signed
+        dots = Pairs(sums, exact=False) if is_float else Dots(sums, unsigned_lhs=operands[1].signed)
         super().__init__(dots, dots, plan, operands, sink, inline)
-        self.raw = self.lhs.e
-        assert self.tiling.matrix is not None
-        self.depth = together(self.tiling.matrix)
+        self.raw, self.groups = self.lhs.e, Groups(sums)
+        self.depth = together(plan.tiling.matrix)
+        self.element_bytes = 4 // self.depth
+        self.guard = underflow.Guard(dots, self.in_blocks) if is_float else None
         rows, vectors = self.tiling.tiles.size, self.tiling.panels.size
         fits = has_registers_for_row(rows, vectors, dots.target.vector_registers)
         # The row of sign bits may be one more row of the only tile: then rhs is read once.
@@ -73,17 +116,24 @@ class DotTemplate(Template):
         steps = matrix_packing.whole(self.raw, (0, self.reduction.most_steps))
         assert isinstance(steps, int)
         rows, width = tiling.chunks.size * tiling.tiles.size, tiling.panels.size * tiling.lanes
+        row_bytes = width * self.element_bytes
         self.lhs_by_steps, self.lhs_pitch = False, (steps + self.raw.lanes) // self.depth
         if tiling.pack_lhs:
-            self.lhs_room = workspace.room(builder, (rows + matrix_packing.LANES + 1) * self.lhs_pitch * self.depth)
+            self.lhs_room = workspace.room(builder, (rows + matrix_packing.LANES + 1) * self.lhs_pitch * 4)
         if tiling.rhs is Rhs.PACKED:
-            self.rhs_room = workspace.room(builder, steps * width)
-            self.before_room = workspace.room(builder, (steps + matrix_packing.LANES) * width)
+            self.rhs_room = workspace.room(builder, steps * row_bytes)
+            self.before_room = workspace.room(builder, (steps + matrix_packing.LANES) * row_bytes)
         if self.flips and not self.adds_row:
             self.excess = workspace.room(builder, width * 4)
         self.pitch = tiling.groups.size * width if self.in_blocks else width
         if not self.inline:
             self.sums = workspace.room(builder, (rows if self.in_blocks else tiling.tiles.size) * self.pitch * 4)
+
+    def unit(self, number: Number) -> None:
+        """Emits the whole of one unit."""
+        if self.guard is not None:
+            self.guard.begin()
+        super().unit(number)
 
     def _pack_lhs(self, unit: Unit, block: Block) -> None:
         problem, raw = self.problem, self.raw
@@ -91,6 +141,9 @@ class DotTemplate(Template):
         writer = Flipped(raw.builder, raw.target, I8, raw.lanes) if self.flips else raw
         steps, pitch = (block.begin, block.end), self.lhs_pitch * self.depth
         matrix_packing.emit_rows(source, unit.rows, steps, self.lhs_room, pitch, writer)
+        if self.guard is not None:
+            (first, last), length = unit.rows, matrix_packing.whole(raw, steps)
+            self.guard.lhs = underflow.least_exponent(raw, self.lhs_room, pitch, last - first, length)
         if self.adds_row:
             row = self._row_of_signs()
             with raw.loop(0, matrix_packing.whole(raw, steps), step=raw.lanes, nonempty=True) as loop:
@@ -105,8 +158,11 @@ class DotTemplate(Template):
             data = super()._panel_data(unit, block, width, column, pitch)
         else:
             data, steps, columns = self.rhs_room, (block.begin, block.end), (column, self.problem.columns.extent)
-            source = self._rhs_source(unit)
-            matrix_packing.emit_columns(source, steps, columns, width, data, self.before_room)
+            source, search = self._rhs_source(unit), self.guard is not None
+            least = matrix_packing.emit_columns(source, steps, columns, width, data, self.before_room, search)
+            if self.guard is not None:
+                count = matrix_packing.whole(self.raw, steps) * pitch
+                self.guard.rhs = underflow.exponent_of_packed(self.raw, least, data, count)
         if self.flips and not self.adds_row:
             assert data is not None, "rhs is packed"
             self._multiply_signs(data, self._groups(block), width, pitch)
@@ -129,6 +185,8 @@ class DotTemplate(Template):
     def _accumulate(
         self, unit: Unit, block: Block, panel: Panel, tile: Tile, sums: microkernel.Tile
     ) -> microkernel.Tile:
+        if self.guard is not None:
+            return self._accumulate_pairs(unit, block, panel, tile, sums)
         if not self.flips:
             return super()._accumulate(unit, block, panel, tile, sums)
         if self.adds_row:
@@ -137,17 +195,37 @@ class DotTemplate(Template):
         (excess,) = microkernel.load_tile(self.e, self.excess, 0, 1, panel.width)
         return super()._accumulate(unit, block, panel, tile, self._less(sums, excess))
 
+    def _accumulate_pairs(
+        self, unit: Unit, block: Block, panel: Panel, tile: Tile, sums: microkernel.Tile
+    ) -> microkernel.Tile:
+        """Adds the products of bf16, by one of two instructions."""
+        assert self.guard is not None
+        assert panel.data is not None, "rhs is packed"
+        builder, found = self.e.builder, []
+        with builder.if_else(self.guard.is_slow(), likely=False) as branches:
+            for branch, exact in zip(branches, (True, False), strict=True):
+                with branch:
+                    stream = self._stream(unit, block, panel, panel.data, tile)
+                    total = microkernel.accumulate(Pairs(self.e, exact), sums, stream)
+                    found.append(([vector for line in total for vector in line], builder.block))
+        merged = []
+        for vectors in zip(*(values for values, _ in found), strict=True):
+            merged.append(builder.phi(self.e.vector))
+            for vector, (_, place) in zip(vectors, found, strict=True):
+                merged[-1].add_incoming(vector, place)
+        return microkernel.shaped(sums, merged)
+
     def _less(self, sums: microkernel.Tile, excess: list[ll.Value]) -> microkernel.Tile:
         return [[self.e.isub(one, other) for one, other in zip(line, excess, strict=True)] for line in sums]
 
     def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
-        e, pitch, groups = self.e, panel.pitch, self._groups(block)
+        pitch, groups = panel.pitch, self._groups(block)
         ahead = self._requested(panel, data, tile, groups, -(-self.problem.reduction.extent // self.depth))
         if self.tiling.pack_lhs:
             rows, step = self._packed_rows(unit, tile)
             rows += [self._row_of_signs()] * self.adds_row
-            return Stream(e, e, lambda _: rows, (0, 1), groups, step, data, pitch, ahead)
+            return Stream(self.groups, self.groups, lambda _: rows, (0, 1), groups, step, data, pitch, ahead)
         start = self.lhs.shifted(unit.lhs, block.start)
         pointers = self.lhs.pointers(start, tile.row, tile.count)
         taps = (0, 1) if self.reduction.taps == 1 else block.taps
-        return Stream(e, e, pointers, taps, block.steps // self.depth, 1, data, pitch, ahead)
+        return Stream(self.groups, self.groups, pointers, taps, block.steps // self.depth, 1, data, pitch, ahead)

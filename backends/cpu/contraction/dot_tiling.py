@@ -1,6 +1,6 @@
-"""The schedule of a contraction of bytes for an instruction that adds, in each lane, the products of a few neighbours
-of the reduction (VNNI): that of vectors (`tiling.py`), where a step is as many neighbours. In rhs these lie together
-(`matrix_packing.py`)."""
+"""The schedule of a contraction of narrow numbers for an instruction that adds, in each lane, the products of a few
+neighbours of the reduction: that of vectors (`tiling.py`), where a step is as many neighbours. In rhs these lie
+together (`matrix_packing.py`)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ def choose(
     pieces = int(cost / target.piece_cost)
     threads = max(1, min(target.threads, pieces))
     panels, tiles = _tiles(problem, lanes, target.vector_registers, threads, knobs, alike)
-    pack_lhs = alike or not _lies_in_place(problem, matrix.depth)
-    cache, row_bytes = target.cache_bytes[1], panels.size * lanes
+    # Rows of bf16 are searched for small numbers, which is simple where they are packed.
+    pack_lhs = alike or matrix.operands == "bf16" or not _lies_in_place(problem, matrix.depth)
+    size = storage_bytes(matrix.operands)
+    cache, row_bytes = target.cache_bytes[1], panels.size * lanes * size
     reduction = _blocks(problem, int(knobs.panel_share * cache) // row_bytes, matrix.depth, pack_lhs)
-    most_rows = int(tiling.LHS_SHARE * cache) // reduction.most_steps if pack_lhs else rows.extent
-    sums = int(tiling.SUMS_SHARE * cache) // (row_bytes * storage_bytes(matrix.accumulate))
+    most_rows = int(tiling.LHS_SHARE * cache) // (size * reduction.most_steps) if pack_lhs else rows.extent
+    sums = int(tiling.SUMS_SHARE * cache) // (panels.size * lanes * storage_bytes(matrix.accumulate))
     together = PANELS_TOGETHER if pack_lhs else 1
     chunks, groups = tiling.units_of(reduction, panels, tiles, sums, max(1, most_rows), together)
     if target.threads > 1:

@@ -16,7 +16,7 @@ from trivium.backends.cpu.contraction.microkernel import prefetch
 from trivium.backends.cpu.contraction.packing import Source
 from trivium.backends.cpu.contraction.template import Block, Panel, Template, Tile, Unit
 from trivium.backends.cpu.contraction.tiling import Rhs
-from trivium.backends.llvm.code import I1, I8, I64, POINTER, stack_slot
+from trivium.backends.llvm.code import I8, I64, POINTER, stack_slot
 from trivium.backends.llvm.displacement import displacement, unflatten
 from trivium.backends.llvm.numbers import Int, Number, i64, minimum
 from trivium.backends.llvm.workspace import Workspace
@@ -52,8 +52,6 @@ class MatrixTemplate(Template):
         tiling, raw = self.tiling, self.lhs.e
         assert tiling.matrix is not None
         self.matrix, self.raw, self.inline = tiling.matrix, raw, False
-        self.lhs_exponent: ll.Value | None = None
-        self.rhs_exponent: ll.Value | int = underflow.CONSTANT_EXPONENT
         steps = matrix_packing.whole(raw, (0, self.reduction.most_steps))
         assert isinstance(steps, int)
 
@@ -70,15 +68,14 @@ class MatrixTemplate(Template):
         self.pitch = tiling.groups.size * width if self.in_blocks else width
         lines = rows if self.in_blocks else 2 * tiling.tiles.size
         self.sums = workspace.room(self.e.builder, lines * self.pitch * 4)
-        if self._is_float and self.in_blocks:
-            self.was_slow = stack_slot(self.e.builder, I1)
+        self.guard = underflow.Guard(self.e, self.in_blocks) if self._is_float else None
         if not self.in_blocks:
             self.waiting = Waiting(*(stack_slot(self.e.builder, kind) for kind in (I64, I64, POINTER)))
 
     def unit(self, number: Number) -> None:
         """Emits the whole of one unit."""
-        if self._is_float and self.in_blocks:
-            self.e.builder.store(I1(0), self.was_slow)
+        if self.guard is not None:
+            self.guard.begin()
         super().unit(number)
 
     def _pack_lhs(self, unit: Unit, block: Block) -> None:
@@ -93,17 +90,15 @@ class MatrixTemplate(Template):
         steps, columns = (block.begin, block.end), (column, self.problem.columns.extent)
         source = self._rhs_source(unit)
         rooms = self.rhs_room, self.before_room
-        found = matrix_packing.emit_columns(source, steps, columns, width, *rooms, search=self._is_float)
-        if found is not None:
-            self.rhs_exponent = underflow.exponent_of(self.raw, found)
-        elif self._is_float:
+        least = matrix_packing.emit_columns(source, steps, columns, width, *rooms, search=self._is_float)
+        if self.guard is not None:
             count = matrix_packing.whole(self.raw, steps) * pitch
-            self.rhs_exponent = underflow.least_exponent(self.raw, self.rhs_room, 0, 1, count)
+            self.guard.rhs = underflow.exponent_of_packed(self.raw, least, self.rhs_room, count)
         return self.rhs_room
 
     def _columns(self, unit: Unit, block: Block) -> None:
-        if self._is_float:
-            self.lhs_exponent = underflow.least_exponent(self.raw, *self._read_of_lhs(unit, block))
+        if self.guard is not None:
+            self.guard.lhs = underflow.least_exponent(self.raw, *self._read_of_lhs(unit, block))
         for panel in self._panels(unit, block):
             for tile in self._tiles_of(unit, panel):
                 self._tile(unit, block, panel, tile)
@@ -149,16 +144,10 @@ class MatrixTemplate(Template):
 
     def _multiply(self, unit: Unit, block: Block, panel: Panel, tile: Tile, sums: ll.Value) -> None:
         """Adds the products of a block to the sums in memory, or replaces them if it is the only one."""
-        if not self._is_float:
+        if self.guard is None:
             self._multiply_tiles(unit, block, panel, tile, sums)
             return
-        assert self.lhs_exponent is not None
-        slow = underflow.may_underflow(self.e, self.lhs_exponent, self.rhs_exponent)
-        if self.in_blocks:
-            # After a block with small factors, sums may be subnormal, or become so when the next block is added.
-            slow = self.e.builder.or_(slow, self.e.builder.load(self.was_slow))
-            self.e.builder.store(slow, self.was_slow)
-        with self.e.builder.if_else(slow, likely=False) as (rare, usual):
+        with self.e.builder.if_else(self.guard.is_slow(), likely=False) as (rare, usual):
             with rare:
                 assert panel.data is not None, "rhs is packed"
                 if not self.in_blocks:

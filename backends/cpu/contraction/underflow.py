@@ -1,5 +1,5 @@
-"""Tiles of bf16 whose products might underflow. The instructions that multiply tiles treat subnormal factors and sums
-as zero. If the smallest factors are large enough, no sum is subnormal, because all are multiples of the smallest normal
+"""Products of bf16 that might underflow. The instructions that add several of them treat subnormal factors and sums as
+zero. If the smallest factors are large enough, no sum is subnormal, because all are multiples of the smallest normal
 number. Otherwise, vectors of f32 multiply the same packed operands, in this block of the reduction and in the later
 ones, which add to its sums."""
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 import llvmlite.ir as ll
 import numpy as np
 
-from trivium.backends.llvm.code import I16, I32
+from trivium.backends.llvm.code import I1, I16, I32, stack_slot
 from trivium.backends.llvm.numbers import Number, minimum
 from trivium.backends.llvm.vectors import Vectors
 
@@ -20,6 +20,33 @@ multiple of 2^(a-7), and products must be multiples of 2^-126."""
 CONSTANT_EXPONENT = 87
 """The least exponent, that of 2^-40, of constants that are packed in advance. Others are searched during the run."""
 ROWS_AT_ONCE = 4
+
+
+class Guard:
+    """Decides during the run whether the products of a unit's blocks might underflow. `lhs` and `rhs` are the least
+    exponents of what is multiplied next, as `least_exponent` returns them."""
+
+    def __init__(self, e: Vectors, in_blocks: bool) -> None:
+        self.e = e
+        self.lhs: ll.Value | int = CONSTANT_EXPONENT
+        self.rhs: ll.Value | int = CONSTANT_EXPONENT
+        self._was_slow = stack_slot(e.builder, I1) if in_blocks else None
+
+    def begin(self) -> None:
+        """Forgets the unit before."""
+        if self._was_slow is not None:
+            self.e.builder.store(I1(0), self._was_slow)
+
+    def is_slow(self) -> ll.Value:
+        """Whether vectors of f32 must multiply. After a block with small factors, sums may be subnormal, or become so
+        when the next block is added."""
+        builder = self.e.builder
+        total = builder.add(*(I32(one) if isinstance(one, int) else one for one in (self.lhs, self.rhs)))
+        slow = builder.icmp_signed("<", total, I32(LEAST_SUM))
+        if self._was_slow is not None:
+            slow = builder.or_(slow, builder.load(self._was_slow))
+            builder.store(slow, self._was_slow)
+        return slow
 
 
 def is_large(constant: np.ndarray) -> bool:
@@ -57,6 +84,12 @@ def exponent_of(raw: Vectors, magnitudes: ll.Value) -> ll.Value:
     return builder.select(builder.icmp_unsigned("==", exponent, I32(0)), I32(-(1 << 16)), exponent)
 
 
+def exponent_of_packed(raw: Vectors, least: ll.Value | None, base: ll.Value, count: Number) -> ll.Value:
+    """Returns what `least_exponent` does for a packed panel of `count` elements, of which packing has returned the
+    `least` ones if it searched for them."""
+    return least_exponent(raw, base, 0, 1, count) if least is None else exponent_of(raw, least)
+
+
 def multiply(
     e: Vectors,
     raw: Vectors,
@@ -78,8 +111,8 @@ def multiply(
         carried = [e.load(place) if adds else e.zero for place in places]
         with e.loop(0, steps, carried, step=2, nonempty=True) as along:
             row = raw.at(right, along.index * right_pitch)
-            pairs = [_halves(e, words.load(words.at(row, v * e.lanes))) for v in range(width)]
-            factors = [_halves(e, words.broadcast(raw.at(line, place_of(along.index)))) for line in lines]
+            pairs = [halves(e, words.load(words.at(row, v * e.lanes))) for v in range(width)]
+            factors = [halves(e, words.broadcast(raw.at(line, place_of(along.index)))) for line in lines]
             along.next = [
                 e.fused(one[1], other[1], e.fused(one[0], other[0], carried))
                 for (one, other), carried in zip(
@@ -90,12 +123,6 @@ def multiply(
             e.store(value, place)
 
 
-def _halves(e: Vectors, words: ll.Value) -> tuple[ll.Value, ll.Value]:
+def halves(e: Vectors, words: ll.Value) -> tuple[ll.Value, ll.Value]:
     """Returns the numbers of bf16 in the lower and the upper halves of words."""
     return e.builder.bitcast(e.shl(words, 16), e.vector), e.builder.bitcast(e.both(words, -(1 << 16)), e.vector)
-
-
-def may_underflow(e: Vectors, lhs: ll.Value, rhs: ll.Value | int) -> ll.Value:
-    """Whether products of operands with these least exponents might underflow."""
-    total = e.builder.add(lhs, I32(rhs) if isinstance(rhs, int) else rhs)
-    return e.builder.icmp_signed("<", total, I32(LEAST_SUM))

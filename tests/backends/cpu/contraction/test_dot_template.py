@@ -1,5 +1,5 @@
-"""Products of bytes by an instruction that adds four of them in each lane, compared with NumPy's where this processor
-has it; elsewhere, LLVM assembles them for one that does."""
+"""Products of bytes and of bf16 by instructions that add several of them in each lane, compared with NumPy's where this
+processor has them; elsewhere, LLVM assembles them for one that does."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.backends.cpu.contraction.cases import LAYOUTS, ONE, Case, Window, convolution, matmul, reference
-from tests.backends.cpu.contraction.tiles import BYTES, PLAIN, TURNED, assembly, bytes_of
+from tests.backends.cpu.contraction.cases import (
+    LAYOUTS,
+    ONE,
+    Case,
+    Window,
+    assert_close,
+    convolution,
+    matmul,
+    normal,
+    reference,
+)
+from tests.backends.cpu.contraction.tiles import BF16, BYTES, PLAIN, TURNED, assembly, bytes_of
 from trivium.backends.cpu.contraction.kernels import Lowering
-from trivium.backends.cpu.target import VNNI, host, level
+from trivium.backends.cpu.target import PAIRS, VNNI, host, level
 
 TARGET = replace(host(), matrix_instructions=(VNNI,))
 """This processor, without its instructions for tiles."""
@@ -81,3 +91,46 @@ def test_the_instruction_is_emitted(one: str, other: str) -> None:
     assert "vpdpbusd\t" in listing
     assert "vpdpbusds" not in listing
     assert "vpmaddubsw" not in listing
+
+
+@pytest.mark.skipif(PAIRS not in host().matrix_instructions, reason="this processor does not add pairs of bf16")
+@pytest.mark.parametrize("constants", [set(), {"rhs"}], ids=("input", "constant"))
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_pairs_of_bf16(rows: int, constants: set[str]) -> None:
+    """With terms that are no whole pairs, infinities, and NaN, whose products with zero are NaN."""
+    target = replace(host(), matrix_instructions=(PAIRS,))
+    lhs, rhs = normal(1, rows, 131).astype(BF16), normal(1, 131, 50).astype(BF16)
+    wanted = lhs.astype(np.float32) @ rhs.astype(np.float32)
+    assert_close(matmul(lhs, rhs).run(constants, target=target), wanted)
+    lhs[0, 0, 3], rhs[0, 4, 7], rhs[0, 3, 9] = np.inf, np.nan, 0
+    with np.errstate(invalid="ignore"):
+        special = lhs.astype(np.float32) @ rhs.astype(np.float32)
+    found = matmul(lhs, rhs).run(constants, target=target)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(special))
+    np.testing.assert_array_equal(np.isposinf(found), np.isposinf(special))
+    np.testing.assert_array_equal(np.isneginf(found), np.isneginf(special))
+
+
+@pytest.mark.skipif(PAIRS not in host().matrix_instructions, reason="this processor does not add pairs of bf16")
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("scale", [1.0, 2.0**-70])
+def test_convolutions_of_bf16(name: str, scale: float) -> None:
+    """Padding is zero, which no product is too small for."""
+    target = replace(host(), matrix_instructions=(PAIRS,))
+    image, kernel, window = CONVOLUTIONS[name]
+    lhs, rhs = ((normal(*shape) * scale).astype(BF16) for shape in (image, kernel))
+    wanted = reference(lhs.astype(np.float64), rhs.astype(np.float64), window)
+    case = convolution(lhs, rhs, window, LAYOUTS["channels last"])
+    for constants in (set(), {"rhs"}):
+        assert Lowering(case.kernel, target, frozenset(constants)).tiling.matrix is PAIRS
+        assert_close(case.run(constants, 2, target).astype(np.float64), wanted, 1e-5 if scale == 1 else 1e-2)
+
+
+def test_the_instruction_of_pairs_is_emitted() -> None:
+    """Beside vectors of f32, for small factors."""
+    plain = level("x86-64-v4")
+    target = replace(plain, features=f"{plain.features},+avx512bf16", matrix_instructions=(PAIRS,))
+    lhs, rhs = normal(1, 64, 128).astype(BF16), normal(1, 128, 64).astype(BF16)
+    listing = assembly(matmul(lhs, rhs, (PLAIN,) * 3), target)
+    assert "vdpbf16ps" in listing
+    assert "vfmadd" in listing

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import ml_dtypes
+import numpy as np
+
 from tests.backends.cpu.contraction.cases import LAYOUTS, ONE, Order, Window, convolution, matmul
 from tests.backends.cpu.contraction.tiles import PLAIN, TURNED, bytes_of, with_tiles
 from trivium.backends.cpu.contraction.dot_tiling import has_registers_for_row
 from trivium.backends.cpu.contraction.kernels import Lowering
 from trivium.backends.cpu.contraction.tiling import Rhs, Tiling
-from trivium.backends.cpu.target import AMX, VNNI, CpuTarget, level
+from trivium.backends.cpu.target import AMX, PAIRS, VNNI, CpuTarget, level
 
 TARGET = replace(level("x86-64-v4"), matrix_instructions=(VNNI,))
 
@@ -65,3 +68,13 @@ def test_tiles_come_first() -> None:
     assert tiling(1, 64, 128, True, target=both).matrix is VNNI
     assert tiling(64, 64, 128, True, target=both).matrix is AMX["amx-int8"]
     assert tiling(8, 64, 128, False, target=both).matrix is VNNI
+
+
+def test_pairs_of_bf16() -> None:
+    """Rows are packed, and searched for small numbers."""
+    target = replace(level("x86-64-v4"), matrix_instructions=(PAIRS,))
+    lhs, rhs = (np.ones(shape, ml_dtypes.bfloat16) for shape in ((1, 64, 128), (1, 128, 64)))
+    for constants, where in ((set(), Rhs.PACKED), ({"rhs"}, Rhs.CONSTANT)):
+        found = Lowering(matmul(lhs, rhs).kernel, target, frozenset(constants)).tiling
+        assert (found.matrix, found.rhs, found.pack_lhs) == (PAIRS, where, True)
+    assert Lowering(matmul(lhs[:, :5], rhs).kernel, target).tiling.matrix is None
