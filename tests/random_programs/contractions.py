@@ -66,6 +66,13 @@ def long_sums(g: Generator) -> None:
     epilogue(g, g.add(ops.DotGeneral(lhs, rhs, numbers)), 1)
 
 
+def long_rows(g: Generator) -> None:
+    """The product of a few rows and a matrix with long rows."""
+    element, terms, columns = g.element(is_float), g.number(9, 60), g.number(120, 300)
+    lhs, rhs = g.argument((g.number(1, 3), terms), element), g.argument((terms, columns), element)
+    epilogue(g, g.add(ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers((), (), (1,), (0,)))), 1)
+
+
 def narrow_product(g: Generator) -> None:
     """The product of narrow numbers in wider sums: one row, a few or many; a short sum, or one in several blocks. The
     lines of either factor are along the sum or across it. One of them may be a constant."""
@@ -405,6 +412,7 @@ FAMILIES = (
     *(dot,) * 3,
     *(matmul,) * 2,
     long_sums,
+    long_rows,
     *(narrow_product,) * 2,
     quantized,
     *(convolution,) * 4,

@@ -47,6 +47,9 @@ SPLITTING = {"split_cost": 60.0, "wake_cost": 60.0, "piece_cost": 2.0}
 SMALL_CACHES = {"prefetch_bytes": 0}
 """Rows at computed places are requested before they are used, however small their arrays are."""
 
+CACHE_BYTES = (4 << 10, 8 << 10)
+"""On two threads, products are computed in blocks, and read several rows at the same time, as large ones do."""
+
 SMALL_TILES = TileSizes(largest=80, tile=64, rows=2)
 """On two threads, everything that can be computed in tiles is, with tiles of a few elements."""
 
@@ -92,6 +95,8 @@ class Configuration:
                 facts["matrix_instructions"] = tuple(one for one in own.matrix_instructions if one.in_vectors)
             facts["fusion"] = dataclasses.replace(own.fusion, scratch_bytes=LITTLE_SCRATCH)
             facts["shared_result_bytes"] = 1
+        if self.threads > 1:
+            facts["cache_bytes"] = CACHE_BYTES
         facts["tiles"] = SMALL_TILES if self.threads > 1 else None
         kind = CpuTarget if self.vector_bytes <= own.vector_bytes else Legalized
         return kind(**(facts | {"threads": self.threads} | SPLITTING | SMALL_CACHES))

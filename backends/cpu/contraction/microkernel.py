@@ -55,6 +55,7 @@ class Stream:
     ahead: ll.Value | None = None
     lanewise: bool = False
     mask: ll.Value | None = None
+    rhs_mask: ll.Value | None = None
     needed: TapTest | None = None
 
 
@@ -109,7 +110,8 @@ def _step(
     step: Number,
 ) -> tuple[Tile, ll.Value]:
     """Returns one product for every sum."""
-    rhs = [stream.rhs.load(stream.rhs.at(panel, v * e.lanes)) for v in range(len(tile[0]))]
+    masks = [None] * (len(tile[0]) - 1) + [stream.rhs_mask]
+    rhs = [stream.rhs.load(stream.rhs.at(panel, v * e.lanes), mask) for v, mask in enumerate(masks)]
     if ahead is not None:
         prefetch(e, stream.rhs.at(ahead, step * e.lanes))
     result: Tile = []

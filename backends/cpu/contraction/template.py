@@ -313,9 +313,10 @@ class Template:
         pointers = self.lhs.pointers(*place)
         needed = self.lhs.reached(*place) if self.tiling.skips_padding else None
         taps = (0, 1) if self.reduction.taps == 1 else block.taps
-        mask = self._mask(panel, panel.width - 1) if lanewise else None
+        mask = self._mask(panel, panel.width - 1)
+        masks = mask if lanewise else None, mask if self.tiling.rhs is Rhs.IN_PLACE else None
         step = self.lhs.stride
-        return Stream(self.lhs.e, rhs, pointers, taps, block.steps, step, data, pitch, ahead, lanewise, mask, needed)
+        return Stream(self.lhs.e, rhs, pointers, taps, block.steps, step, data, pitch, ahead, lanewise, *masks, needed)
 
     def _requested(self, panel: Panel, data: ll.Value, tile: Tile, steps: Number, all_steps: int) -> ll.Value | None:
         """Returns the address from which a tile requests its share, one vector for each step, of what is read after its

@@ -33,6 +33,15 @@ panels, where threads find enough of them: memory is read faster along its rows 
 FEW_ROWS = 4
 """Up to so many rows take less time than reading rhs does, which prefetching ahead only disturbs."""
 
+STREAMS = 8
+"""The number of rows of an rhs beyond the second-level cache that are read at the same time, where up to two rows of
+lhs are multiplied with it: memory delivers several streams faster than one."""
+SHORTEST_STREAM = 16
+"""The number of vectors in a row from which this pays off, because the sums are kept in memory meanwhile."""
+
+STREAMED_SHARE = 1 / 2
+"""The share of the first-level cache for these sums."""
+
 # Shares of the second-level cache.
 PANEL_SHARE = 1 / 4
 LHS_SHARE = 3 / 8
@@ -203,9 +212,11 @@ def choose(
         return _folded(problem, lanes, target, reading)
     pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
     threads = max(1, min(target.threads, pieces))
-    panels, tiles = tiles_of(problem, lanes, target.vector_registers, threads, knobs.vectors)
+    streams = not constant_rhs and whole and _streams(problem, lanes, element_bytes, cache)
+    wide = knobs.vectors or USUAL_PANEL * streams
+    panels, tiles = tiles_of(problem, lanes, target.vector_registers, threads, wide)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles, reading.rhs)
-    rhs = Rhs.PACKED if rhs is Rhs.DIRECT and not whole else rhs
+    rhs = Rhs.IN_PLACE if streams else Rhs.PACKED if rhs is Rhs.DIRECT and not whole else rhs
     shortest = SHORTEST_RUN if problem.lhs.windows else SHORTEST_SAFE_RUN
     uneven = rhs is not Rhs.DIRECT and run < min(shortest, total)
     pack_lhs = not problem.elementwise and (uneven or reading.lhs)
@@ -213,12 +224,14 @@ def choose(
         run = total
     row_bytes = panels.size * lanes * element_bytes
     most_steps = total if rhs is Rhs.DIRECT else int(knobs.panel_share * cache) // row_bytes
+    if streams:
+        most_steps = STREAMS
     if reading.exact_terms is not None and not whole:
         # Blocks may be nearly twice as long, so that they begin where the faster axes do.
         most_steps = min(most_steps, reading.exact_terms // 2)
     reduction = blocks_of(problem.reduction, total // run, run, most_steps, lanes if pack_lhs else 1)
     most_rows = int(LHS_SHARE * cache) // (element_bytes * reduction.most_steps) if pack_lhs else problem.rows.extent
-    sums = int(SUMS_SHARE * cache) // row_bytes
+    sums = int(STREAMED_SHARE * target.cache_bytes[0] if streams else SUMS_SHARE * cache) // row_bytes
     many = problem.rows.extent > SOON_DONE and not problem.elementwise
     converts = rhs is Rhs.CONSTANT and reading.rhs and tiles.count > 1
     by_rows = reduction.blocks == 1 and many and rhs is Rhs.CONSTANT and not (pack_lhs or converts)
@@ -234,6 +247,15 @@ def choose(
     skips = finite_rhs and bool(problem.lhs.windows) and not pack_lhs and run >= SHORTEST_RUN
     places = (lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs)
     return Tiling(*places, by_rows, prefetch and not converts, skips, converts)
+
+
+def _streams(problem: Problem, lanes: int, element_bytes: int, cache: int) -> bool:
+    """Whether several rows of rhs are read at the same time: it is large, its rows are contiguous, and few rows of lhs
+    are multiplied with it."""
+    columns = problem.columns.extent
+    if problem.elementwise or problem.rows.extent > 2 or columns < SHORTEST_STREAM * lanes:
+        return False
+    return problem.reduction.extent * columns * element_bytes >= cache and rhs_step(problem) > 0
 
 
 def _folds(problem: Problem, lanes: int) -> bool:

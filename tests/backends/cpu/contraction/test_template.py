@@ -25,10 +25,11 @@ from tests.backends.cpu.contraction.cases import (
     normal,
     reference,
 )
+from tests.backends.cpu.test_prefetching import at_the_end
 from trivium.backends.cpu.contraction import microkernel
 from trivium.backends.cpu.contraction.kernels import Lowering
 from trivium.backends.cpu.contraction.template import Template
-from trivium.backends.cpu.contraction.tiling import Rhs
+from trivium.backends.cpu.contraction.tiling import STREAMS, Rhs
 from trivium.backends.cpu.target import LEVELS, emulated
 from trivium.backends.llvm.code import I64, POINTER
 from trivium.backends.llvm.vectors import Vectors
@@ -147,6 +148,46 @@ def test_converted_sums_of_two_axes(threads: int) -> None:
     (found,) = trivium.compile(module, threads=threads)(lhs, rhs)
     wide = (x.astype(np.float64) for x in (lhs, rhs))
     assert_close(found, np.einsum("akl,lkn->an", *wide, optimize=True).astype(np.float32))
+
+
+SMALL = (4 << 10, 8 << 10)
+"""Caches of a processor on which a product of a few kilobytes is large."""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("level", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(("rows", "terms", "columns"), [(1, 64, 256), (1, 37, 301), (2, 29, 1000), (1, 8, 3072)])
+def test_several_long_rows_are_read_at_once(
+    rows: int, terms: int, columns: int, dtype: Any, level: str, threads: int
+) -> None:
+    """Sums are added in the same order as in registers."""
+    lhs, rhs = normal(1, rows, terms).astype(dtype), normal(1, terms, columns).astype(dtype)
+    case, target = matmul(lhs, rhs), replace(emulated(level), cache_bytes=SMALL)
+    tiling = Lowering(case.kernel, target).tiling
+    assert (tiling.rhs, tiling.reduction.blocks > 1 or terms == STREAMS) == (Rhs.IN_PLACE, True)
+    assert tiling.reduction.most_steps <= 2 * STREAMS
+    found = case.run(target=target.with_threads(threads))
+    assert_close(found, lhs.astype(found.dtype) @ rhs.astype(found.dtype), 1e-5 if found.itemsize == 4 else 1e-14)
+    np.testing.assert_array_equal(found, case.run(target=emulated(level)))
+
+
+def test_nothing_behind_the_rows_is_read() -> None:
+    """The last vector of a row extends past its end, and that of the last row past the end of memory."""
+    run = trivium.compile(
+        trivium.parse("""
+      func.func @main(%x: tensor<1x272xf32>, %w: tensor<272x1001xf32>) -> tensor<1x1001xf32> {
+        %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+          : (tensor<1x272xf32>, tensor<272x1001xf32>) -> tensor<1x1001xf32>
+        return %0 : tensor<1x1001xf32>
+      }"""),
+        threads=1,
+    )
+    x, w, result = normal(1, 272), normal(272, 1001), np.empty((1, 1001), np.float32)
+    memory, address = at_the_end(w)
+    run.loaded.execute_at([x.ctypes.data, address, result.ctypes.data])
+    assert_close(result, x @ w)
+    del memory
 
 
 class Journal:
