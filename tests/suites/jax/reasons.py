@@ -5,7 +5,7 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"testViewScalar", "A boolean whose byte is neither 0 nor 1 is converted to 1; XLA converts its byte"),
     (
         r"found in 'HloModule|minibatch.*_unreduced_.* 0 != 1",
-        "Expects the partitioning of XLA in the HLO text: outside of `shard_map`, Trivium computes with wholes",
+        "Expects exchanges in the HLO text: outside of `shard_map`, Trivium computes on wholes what needs them",
     ),
     (
         r"partial_auto_propagate_through",
