@@ -335,7 +335,8 @@ class _Partitioner:
         if part == self._whole(value):
             return value
         own = contribution(builder, value, part, self._held)
-        if not part.terms and own.defining_op is not None:
+        if not part.terms:
+            assert own.defining_op is not None, "a part is cut out by an op"
             self._cuts[own.defining_op] = part
         return own
 

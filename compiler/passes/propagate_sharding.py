@@ -12,6 +12,7 @@ from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.ops import (
     BroadcastInDim,
     Concatenate,
+    Convolution,
     CustomCall,
     DotGeneral,
     DynamicSlice,
@@ -26,6 +27,7 @@ from trivium.ir.ops import (
     Reverse,
     ShardingConstraint,
     Slice,
+    Sort,
     Transpose,
     While,
 )
@@ -97,6 +99,12 @@ class _Propagation:
             case Reduce():
                 first = op.operands[0]
                 return [self._column(first, d) for d in _dims(first) if d not in op.dimensions]
+            case Convolution():
+                return self._convolution(op)
+            case Sort():
+                first, along = op.operands[0], op.dimension % op.operands[0].type.rank
+                extents = enumerate(first.type.static_shape)
+                return [self._whole(extent) if d == along else self._column(first, d) for d, extent in extents]
             case Reshape():
                 return self._reshape(op)
             case Gather():
@@ -126,6 +134,13 @@ class _Propagation:
         ):
             left += [self._column(value, d) for d in _dims(value) if d not in (*batching, *contracting)]
         return left
+
+    def _convolution(self, op: Convolution) -> list[Column]:
+        """Keeps the division of the batch."""
+        numbers, found = op.dimension_numbers, [self._whole(extent) for extent in op.result.type.static_shape]
+        if op.batch_group_count == 1:
+            found[numbers.output_batch_dimension] = self._column(op.lhs, numbers.input_batch_dimension)
+        return found
 
     def _reshape(self, op: Reshape) -> list[Column] | None:
         """Handles reshapes that only add or remove dimensions of extent 1."""

@@ -51,6 +51,21 @@ CASES = {
         (2, 8, 3),
     ),
     "reversed": ("%y = stablehlo.reverse %x, dims = [0] : tensor<4x6xf32>", "4x6", (2, 3)),
+    "sorted": (
+        '%y = "stablehlo.sort"(%x) <{dimension = 1 : i64}> ({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n'
+        "    %less = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+        "    stablehlo.return %less : tensor<i1>\n  }) : (tensor<4x6xf32>) -> tensor<4x6xf32>",
+        "4x6",
+        (2, 6),
+    ),
+    "convolved": (
+        "%k = stablehlo.constant dense<1.0> : tensor<6x3xf32>\n"
+        "  %y = stablehlo.convolution(%x, %k) dim_numbers = [b, f]x[i, o]->[b, f], window = {} "
+        "{batch_group_count = 1 : i64, feature_group_count = 1 : i64} "
+        ": (tensor<4x6xf32>, tensor<6x3xf32>) -> tensor<4x3xf32>",
+        "4x3",
+        (2, 3),
+    ),
     "in a layout": (
         "%y = stablehlo.custom_call @LayoutConstraint(%x) : (tensor<4x6xf32>) -> tensor<4x6xf32>",
         "4x6",
