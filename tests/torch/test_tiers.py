@@ -124,14 +124,19 @@ def test_one_graph_reads_what_the_other_tier_saved(
     fast = dynamic(SAVING[name])
     for size in (2, 3, 5):
         given = torch.randn(size, 4), torch.randn(4, 6)
-        gradients = []
-        for run in (fast, SAVING[name]):
-            inputs = [x.clone().requires_grad_() for x in given]
-            result = run(*inputs)
-            (result * torch.linspace(1, 2, result.numel()).reshape(result.shape)).sum().backward()
-            gradients.append([x.grad for x in inputs])
-        assert max(map(difference, *gradients)) < 1e-4
+        exact = gradients(SAVING[name], *(x.double() for x in given))
+        ours, eager = (list(map(difference, gradients(run, *given), exact)) for run in (fast, SAVING[name]))
+        assert all(own < max(1e-4, 2 * other) for own, other in zip(ours, eager, strict=True))
     assert len(programs) == 5
+
+
+def gradients(run: Callable[..., torch.Tensor], *given: torch.Tensor) -> list[torch.Tensor]:
+    """The gradients of a weighted sum of a function's results, in double precision. Some are ill-conditioned, such as
+    those of a batch of two that is normalized."""
+    inputs = [x.clone().requires_grad_() for x in given]
+    result = run(*inputs)
+    (result * torch.linspace(1, 2, result.numel()).reshape(result.shape)).sum().backward()
+    return [x.grad.double() for x in inputs if x.grad is not None]
 
 
 def test_a_layer_whose_op_is_ours_alone_is_compiled_for_all_sizes(programs: list[Any]) -> None:
