@@ -67,6 +67,10 @@ def _opsets(model: onnx.ModelProto) -> dict[str, int]:
     opsets = opsets_of(model.opset_import)
     if not opsets:
         raise Error("the model names no version of the ONNX operator set")
+    newest = onnx.defs.onnx_opset_version()
+    if opsets.get("", 0) > newest:
+        has = f"the model is written in version {opsets['']} of the ONNX operator set"
+        raise Error(f"{has}, expected at most {newest}, the newest that onnx {onnx.__version__} defines")
     return opsets
 
 

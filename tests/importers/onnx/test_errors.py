@@ -92,7 +92,7 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
         ),
         (model("y = Relu(x)", result="int64[2] y"), r"tensor 'y' has type tensor<2xf32>, the model declares INT64"),
         (model("y = Relu(x)", result="float[2,1] y"), r"the model declares FLOAT and \[2, 1\]"),
-        (model("y = Relu(x)", opset=1000), r"(?s)1 op has no rule.*Relu"),
+        (model("y = Relu(x)", opset=1000), r"version 1000 of the ONNX operator set, expected at most \d+, the newest"),
         (model("y = Relu(x)", "float[2] x, float[2] x"), "the model has the inputs x, x, expected no name twice"),
         (model("y = Sum()"), r"input 0 \(data_0\) of Sum is omitted, expected a value"),
         (
