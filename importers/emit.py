@@ -334,8 +334,11 @@ class Emitter(Builder):
         padding[dimension] = (-shift, extent - 1 + shift) if reverse else (extent - 1 + shift, -shift)
         return self.reduce_window(op, x, window, padding=padding)
 
-    def sort(self, keys: Sequence[Value], dimension: int, descending: bool = False) -> tuple[Value, ...]:
-        """Sorts all of `keys` along a dimension by the first one, stably; a NaN is the largest."""
+    def sort(
+        self, keys: Sequence[Value], dimension: int, descending: bool = False, total: bool = False
+    ) -> tuple[Value, ...]:
+        """Sorts all of `keys` along a dimension by the first one, stably. A NaN is the largest, unless the order is
+        `total`: then one with a sign is the smallest, and -0.0 comes before 0.0."""
         kind = keys[0].type.element_type
         types = [TensorType((), key.type.element_type) for key in keys for _ in range(2)]
 
@@ -344,7 +347,9 @@ class Emitter(Builder):
             if not is_float(kind):
                 return emit.compare("LT", first, second)
             order = {"comparison_direction": ops.ComparisonDirection.LT, "compare_type": ops.ComparisonType.TOTALORDER}
-            return emit.add(ops.Compare(emit.sorted_as(first), emit.sorted_as(second), **order))
+            if not total:
+                first, second = emit.sorted_as(first), emit.sorted_as(second)
+            return emit.add(ops.Compare(first, second, **order))
 
         comparator = self.region(types, before)
         return self.add(ops.Sort(list(keys), dimension=dimension, is_stable=True, comparator=comparator))

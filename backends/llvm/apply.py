@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from trivium.backends.llvm import integers, math
-from trivium.backends.llvm.code import I32, Code, element, mangle, shaped
+from trivium.backends.llvm.code import F32, F64, I32, Code, element, mangle, shaped
 from trivium.backends.llvm.math.remainder import remainder
 from trivium.backends.llvm.narrow import (
     computed_type,
@@ -121,17 +121,20 @@ def _compare(code: Code, instruction: Apply, dtype: str, a: ll.Value, b: ll.Valu
     relation = _RELATIONS[str(instruction.attributes["direction"])]
     if dtype not in FLOATS:
         return code.icompare(relation, a, b, signed=dtype in SIGNED)
-    a, b = widened(code, a, dtype), widened(code, b, dtype)
     if instruction.attributes.get("total_order"):
-        return code.icompare(relation, _ordered_bits(code, a), _ordered_bits(code, b))
-    return code.compare(relation, a, b)
+        return code.icompare(relation, _ordered_bits(code, a, dtype), _ordered_bits(code, b, dtype))
+    return code.compare(relation, widened(code, a, dtype), widened(code, b, dtype))
 
 
-def _ordered_bits(code: Code, value: ll.Value) -> ll.Value:
+def _ordered_bits(code: Code, value: ll.Value, dtype: str) -> ll.Value:
     """Returns integers that are ordered as the floats are in total order: -NaN < -inf < ... < -0 < 0 < ... < inf <
-    NaN."""
-    width = 64 if element(value.type) == ll.DoubleType() else 32
-    bits = code.bits(value, ll.IntType(width))
+    NaN. Narrow floats with several NaNs have their own bits ordered, since all of these become the same f32."""
+    bits, width = value, 8 * storage_bytes(dtype)
+    if sign_bit(dtype) != 1 << (width - 1):
+        value = widened(code, value, dtype)
+    if element(value.type) in (F32, F64):
+        width = 64 if element(value.type) == F64 else 32
+        bits = code.bits(value, ll.IntType(width))
     return code.builder.xor(bits, code.lshr(code.ashr(bits, width - 1), 1))
 
 

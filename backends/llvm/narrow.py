@@ -174,12 +174,11 @@ def _decode_small(code: Code, raw: ll.Value, form: Format) -> ll.Value:
     if form.infinity is not None:
         value = code.select(code.icompare(">=", magnitude, form.infinity), float("inf"), value)
         value = code.select(code.icompare(">", magnitude, form.infinity), float("nan"), value)
-    sign = code.both(code.shl(raw, 31 - sign_bit), -(1 << 31))
-    value = code.bits(code.either(code.bits(value, I32), sign), F32)
     if form.infinity is None and form.nan is not None:
         code_of_nan = raw if form.unsigned_zero else magnitude
         value = code.select(code.icompare("==", code_of_nan, form.nan), float("nan"), value)
-    return value
+    sign = code.both(code.shl(raw, 31 - sign_bit), -(1 << 31))
+    return code.bits(code.either(code.bits(value, I32), sign), F32)
 
 
 def _encode_small(code: Code, value: ll.Value, form: Format) -> ll.Value:

@@ -64,13 +64,18 @@ def reduce_precision(ctx: Context, operand: Value, *, exponent_bits: int, mantis
 @rule("XlaSort")
 def sort(ctx: Context, input: Value) -> Value:
     """XlaSort(input) -> output"""
-    return ctx.sort([input], input.type.rank - 1)[0]
+    return _sorted(ctx, input)[0]
 
 
 @rule("XlaKeyValueSort")
 def key_value_sort(ctx: Context, keys: Value, values: Value) -> Sequence[Value]:
     """XlaKeyValueSort(keys, values) -> sorted_keys, sorted_values"""
-    return ctx.sort([keys, values], keys.type.rank - 1)
+    return _sorted(ctx, keys, values)
+
+
+def _sorted(ctx: Context, *keys: Value) -> Sequence[Value]:
+    rank = keys[0].type.rank
+    return ctx.sort(keys, rank - 1, total=True) if rank else keys
 
 
 # Products and gathers: their dimension numbers are serialized protocol buffers

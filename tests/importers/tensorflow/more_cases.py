@@ -189,7 +189,10 @@ XLA = [
     case("XlaEinsum", by_xla(lambda x, y: gen_xla_ops.xla_einsum(x, y, "ij,jk->ki")), normal(3, 4), normal(4, 2)),
     case("XlaReducePrecision", by_xla(lambda x: xla.reduce_precision(x, 5, 3)), normal(3, 4)),
     case("XlaSort", by_xla(xla.sort), normal(3, 4)),
+    # In total order, in which a NaN with a sign is the smallest number.
+    case("XlaSort", by_xla(xla.sort), np.array([1, np.nan, -np.inf, -np.nan, 0, -0.0, np.inf, -2], np.float32)),
     case("XlaKeyValueSort", by_xla(xla.key_value_sort), normal(7), ints(*range(7))),
+    case("XlaKeyValueSort", by_xla(xla.key_value_sort), np.array(2.5, np.float32), np.array(3, np.int32)),
     case("XlaOptimizationBarrier", by_xla(lambda x: gen_xla_ops.xla_optimization_barrier([x])[0] + 1), normal(3)),
 ]
 OTHERS = [
