@@ -63,11 +63,21 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
     return _picked(values, places, at, dim, keepdim)
 
 
+MOST_IN_ORDER = 256
+"""The number of complex numbers up to which `logcumsumexp` adds them one after the other."""
+
+
 @composed("aten.logcumsumexp.default")
 def logcumsumexp(self: Tensor, dim: int) -> Tensor:
     if not self.dim():
         return self.clone()
     found, distance, extent = self, 1, self.shape[dim]
+    if self.is_complex() and 1 < extent <= MOST_IN_ORDER:
+        # In PyTorch's order: which multiple of 2 pi the imaginary parts have depends on it.
+        parts = [self.narrow(dim, 0, 1)]
+        for place in range(1, extent):
+            parts.append(torch.logaddexp(self.narrow(dim, place, 1), parts[-1]))
+        return torch.cat(parts, dim)
     while distance < extent:
         before = found.narrow(dim, 0, extent - distance)
         joined = torch.logaddexp(found.narrow(dim, distance, extent - distance), before)

@@ -30,6 +30,7 @@ CASES = [
     case("mode.default", n(6, below=2), -1, True),
     case("logcumsumexp.default", f(3, 6), 1),
     case("logcumsumexp.default", v(-INF, -INF, 1.0, 2.0), 0),
+    case("logcumsumexp.default", torch.complex(f(5, 6), 9 * f(5, 6)), 0),
     case("histc.default", f(50), 7),
     case("histc.default", f(50), 5, -1, 1),
     case("histc.default", v(2.0, 2.0), 3),
