@@ -212,7 +212,9 @@ def choose(
         return _folded(problem, lanes, target, reading)
     pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
     threads = max(1, min(target.threads, pieces))
-    streams = not constant_rhs and whole and _streams(problem, lanes, element_bytes, cache)
+    # Operands that are converted keep the processor busy enough.
+    plain = whole and not (constant_rhs or reading.lhs or reading.rhs)
+    streams = plain and _streams(problem, lanes, element_bytes, cache)
     wide = knobs.vectors or USUAL_PANEL * streams
     panels, tiles = tiles_of(problem, lanes, target.vector_registers, threads, wide)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles, reading.rhs)
