@@ -20,6 +20,12 @@ Step = Callable[[Emitter, Value, Sequence[Value]], tuple[Sequence[Value], Value]
 """From the number of a term and a state to the next state, and where it still changes."""
 
 
+def is_pole(emit: Emitter, x: Value) -> Value:
+    """Whether numbers, of any type of floats, are integers that are not positive."""
+    is_whole = emit.compare("EQ", x, emit.add(ops.Floor(x)))
+    return emit.binary(ops.And, is_whole, emit.compare("LE", x, emit.full_like(x, 0)))
+
+
 def repeated(emit: Emitter, start: Sequence[Value], step: Step) -> Sequence[Value]:
     """Returns the state after the steps that it takes until no element changes."""
     shape = start[0].type.static_shape

@@ -41,6 +41,10 @@ class Sharding:
         return Sharding(self.mesh, dimensions, tuple(axis for axis in self.unreduced if axis.name in names))
 
 
+Column = tuple[int, tuple[int, ...]]
+"""One dimension of a part: its extent, and where it begins on each device."""
+
+
 @dataclass(frozen=True)
 class Part:
     """The part of a value that each device has: its shape, and its start by device. The devices in each entry of
@@ -53,6 +57,15 @@ class Part:
     @classmethod
     def whole(cls, shape: Sequence[int], devices: int) -> Part:
         return cls(tuple(shape), ((0,) * len(shape),) * devices)
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], devices: int) -> Part:
+        """Returns the part with these dimensions."""
+        begins = zip(*(begins for _, begins in columns), strict=True) if columns else [()] * devices
+        return cls(tuple(extent for extent, _ in columns), tuple(begins))
+
+    def column(self, dimension: int) -> Column:
+        return self.shape[dimension], tuple(begins[dimension] for begins in self.begins)
 
 
 def refined(part: Part, known: Part, sharding: Sharding, mesh: Mesh) -> Part:

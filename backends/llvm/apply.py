@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from trivium.backends.llvm import integers, math
-from trivium.backends.llvm.code import F32, F64, I32, Code, element, mangle, shaped
+from trivium.backends.llvm.code import F64, I32, Code, element, mangle, shaped
 from trivium.backends.llvm.math.remainder import remainder
 from trivium.backends.llvm.narrow import (
     computed_type,
@@ -131,10 +131,9 @@ def _ordered_bits(code: Code, value: ll.Value, dtype: str) -> ll.Value:
     NaN. Narrow floats with several NaNs have their own bits ordered, since all of these become the same f32."""
     bits, width = value, 8 * storage_bytes(dtype)
     if sign_bit(dtype) != 1 << (width - 1):
-        value = widened(code, value, dtype)
-    if element(value.type) in (F32, F64):
-        width = 64 if element(value.type) == F64 else 32
-        bits = code.bits(value, ll.IntType(width))
+        wide = widened(code, value, dtype)
+        width = 64 if element(wide.type) == F64 else 32
+        bits = code.bits(wide, ll.IntType(width))
     return code.builder.xor(bits, code.lshr(code.ashr(bits, width - 1), 1))
 
 

@@ -156,8 +156,8 @@ def _gains(op: ops.Convolution) -> bool:
         return False
     shape = op.result.type.static_shape
     many = shape[0] * math.prod(shape[2:]) >= LEAST_POSITIONS
-    many |= op.rhs.type.size < SMALL_KERNEL and shape[1] >= LEAST_FEATURES
-    return many or isinstance(op.rhs.defining_op, ops.Constant) or not _is_in_rows(op)
+    is_small = op.rhs.type.size < SMALL_KERNEL and shape[1] >= LEAST_FEATURES
+    return many or is_small or isinstance(op.rhs.defining_op, ops.Constant) or not _is_in_rows(op)
 
 
 def _is_in_rows(op: ops.Convolution) -> bool:

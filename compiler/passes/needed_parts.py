@@ -11,17 +11,15 @@ from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.quantized_types import QuantizedType
-from trivium.ir.sharding import Part
+from trivium.ir.sharding import Column, Part
 from trivium.ir.types import TensorType
-
-Column = tuple[int, tuple[int, ...]]
-"""One dimension of a part: its extent, and where it begins on each device."""
 
 
 @dataclass(frozen=True)
 class Needed:
-    """The parts of its operands that an op needs for a part of its results, and its attributes for them."""
+    """The parts of its operands that an op needs for a part of each of its results, and its attributes for them."""
 
+    results: Part
     operands: Sequence[Part]
     attributes: dict[str, Any]
 
@@ -38,16 +36,10 @@ def needed(op: Operation, part: Part) -> Needed | None:
     columns, changed = found
     devices = len(part.begins)
     parts = [
-        Part.whole(value.type.static_shape, devices) if listed is None else part_with(listed, devices)
+        Part.whole(value.type.static_shape, devices) if listed is None else Part.of(listed, devices)
         for value, listed in zip(op.operands, columns, strict=True)
     ]
-    return Needed(parts, op.attributes | changed)
-
-
-def part_with(columns: Sequence[Column], devices: int) -> Part:
-    """Returns the part with these dimensions."""
-    begins = zip(*(begins for _, begins in columns), strict=True) if columns else [()] * devices
-    return Part(tuple(extent for extent, _ in columns), tuple(begins))
+    return Needed(part, parts, op.attributes | changed)
 
 
 def _is_plain(value: Value) -> bool:
@@ -65,9 +57,7 @@ class _Division:
 
     def __init__(self, part: Part, whole: Sequence[int]) -> None:
         self.devices = len(part.begins)
-        self.columns: list[Column] = [
-            (extent, tuple(at[d] for at in part.begins)) for d, extent in enumerate(part.shape)
-        ]
+        self.columns = [part.column(d) for d in range(len(part.shape))]
         self.divided = [d for d, extent in enumerate(whole) if part.shape[d] != extent]
 
     def all_of(self, extent: int) -> Column:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trivium.compiler.passes.needed_parts import Needed, needed
+from trivium.compiler.passes.propagate_sharding import shape_of
 from trivium.compiler.passes.terms import contribution, own_number
 from trivium.ir import ops
 from trivium.ir.builder import Builder, Rewriter
 from trivium.ir.core import Block, BlockArgument, Operation, Value
 from trivium.ir.sharding import Part
-from trivium.ir.types import I64, TensorType, Type
+from trivium.ir.types import I64, TensorType
 
 MOST_REPEATED, MOST_ADDED = 1.25, 1 << 18
 """How much more work all devices may have together if each computes its part, which others may need as well, than if
@@ -72,8 +73,7 @@ class OwnParts:
         return wanted.pop() if len(wanted) == 1 and not wanted & set(map(self._whole, values)) else None
 
     def _whole(self, value: Value) -> Part:
-        shape = value.type.static_shape if isinstance(value.type, TensorType) else ()
-        return Part.whole(shape, self.devices)
+        return Part.whole(shape_of(value), self.devices)
 
     @property
     def pay(self) -> bool:
@@ -82,12 +82,9 @@ class OwnParts:
         for op in self.block:
             if op not in self._plans and isinstance(op, _RUN_ONCE):
                 return False
-            shapes = [[_extents(value.type) for value in values] for values in (op.operands, op.results)]
-            work = own = _work(op, *shapes)
-            if op in self._plans:
-                part = self._part_of(op.results)
-                assert part is not None, "the op is computed in parts"
-                own = _work(op, [each.shape for each in self._plans[op].operands], [part.shape] * len(op.results))
+            work = own = _work(op, list(map(shape_of, op.operands)), list(map(shape_of, op.results)))
+            if (plan := self._plans.get(op)) is not None:
+                own = _work(op, [each.shape for each in plan.operands], [plan.results.shape] * len(op.results))
             alone, together = alone + own * self.devices, together + work
         return bool(self._plans) and alone <= max(MOST_REPEATED * together, together + MOST_ADDED)
 
@@ -121,8 +118,7 @@ class OwnParts:
         return value in self.held and self._part_of([value]) == self.held[value]
 
     def _compute(self, op: Operation, plan: Needed) -> None:
-        builder, part = Builder.in_front_of(op), self._part_of(op.results)
-        assert part is not None, "the op is computed in parts"
+        builder, part = Builder.in_front_of(op), plan.results
         operands = [
             own if (own := self._own_part(value, wanted)) is not None else contribution(builder, value, wanted, {})
             for value, wanted in zip(op.operands, plan.operands, strict=True)
@@ -161,10 +157,6 @@ class OwnParts:
 
 def _of_part(value: Value, part: Part) -> TensorType:
     return TensorType(part.shape, value.type.element_type)
-
-
-def _extents(kind: Type) -> Sequence[int]:
-    return kind.static_shape if isinstance(kind, TensorType) else ()
 
 
 def _work(op: Operation, operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]]) -> int:

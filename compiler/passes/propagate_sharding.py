@@ -4,7 +4,7 @@ that keep dimensions separate. This only affects how a caller finds the results 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trivium.ir.core import Block, Operation, Value
@@ -31,11 +31,8 @@ from trivium.ir.ops import (
     Transpose,
     While,
 )
-from trivium.ir.sharding import Part
+from trivium.ir.sharding import Column, Part
 from trivium.ir.types import TensorType
-
-Column = tuple[int, tuple[int, ...]]
-"""One dimension of a part: its extent, and where it begins on each device."""
 
 Stated = Callable[[Operation, Mapping[Value, Part]], Sequence[Part]]
 """Returns the parts of an op's results if the op itself specifies them, given the parts that are known before it."""
@@ -74,7 +71,7 @@ class _Propagation:
         columns = self._columns(op)
         if columns is None or not all(isinstance(result.type, TensorType) for result in op.results):
             return ()
-        return [self._part(self._independent(columns))] * len(op.results)
+        return [Part.of(self._independent(columns), self.devices)] * len(op.results)
 
     def _loop(self, op: While) -> Sequence[Part]:
         """Values that a loop carries are held as they are before it, and its results as they are after one turn."""
@@ -175,8 +172,7 @@ class _Propagation:
     def _column(self, value: Value, dimension: int) -> Column:
         if value not in self.parts:
             return self._whole(value.type.static_shape[dimension])
-        part = self.parts[value]
-        return part.shape[dimension], tuple(begins[dimension] for begins in part.begins)
+        return self.parts[value].column(dimension)
 
     def _whole(self, extent: int) -> Column:
         return extent, (0,) * self.devices
@@ -193,11 +189,6 @@ class _Propagation:
                 column = self._whole(column[0] * len(set(column[1])))
             kept.append(column)
         return kept
-
-    def _part(self, columns: Iterable[Column]) -> Part:
-        columns = list(columns)
-        begins = zip(*(begins for _, begins in columns), strict=True) if columns else [()] * self.devices
-        return Part(tuple(extent for extent, _ in columns), tuple(begins))
 
 
 def shape_of(value: Value) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from trivium.importers.gamma import lower_and_upper
+from trivium.importers.gamma import is_pole, lower_and_upper
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.importers.pytorch.elementwise import digamma
 from trivium.ir import ops
@@ -23,21 +23,15 @@ def polygamma(ctx: Context, n: int, x: Value) -> Value:
     if n == 0:
         return digamma(ctx, x)
     found = ctx.add(ops.Polygamma(ctx.full_like(x, n), x))
-    return ctx.select(_is_pole(ctx, x), ctx.full_like(x, math.inf if n % 2 else -math.inf), found)
+    return ctx.select(is_pole(ctx, x), ctx.full_like(x, math.inf if n % 2 else -math.inf), found)
 
 
 @rule("aten.special_zeta.default", "aten.special_zeta.self_scalar", "aten.special_zeta.other_scalar")
 def zeta(ctx: Context, x: Scalar, other: Scalar) -> Value:
     """special_zeta(Tensor self, Tensor other) -> Tensor"""
     x, q = _both(ctx, x, other)
-    is_endless = ctx.binary(ops.And, _is_pole(ctx, q), ctx.compare("GT", x, ctx.full_like(x, 1)))
+    is_endless = ctx.binary(ops.And, is_pole(ctx, q), ctx.compare("GT", x, ctx.full_like(x, 1)))
     return ctx.select(is_endless, ctx.full_like(x, math.inf), ctx.add(ops.Zeta(x, q)))
-
-
-def _is_pole(ctx: Context, x: Value) -> Value:
-    """Whether a number is an integer that is not positive."""
-    is_whole = ctx.compare("EQ", x, ctx.add(ops.Floor(x)))
-    return ctx.binary(ops.And, is_whole, ctx.compare("LE", x, ctx.full_like(x, 0)))
 
 
 @rule("aten.nextafter.default", "prims.nextafter.default")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from trivium.importers.emit import in_single
-from trivium.importers.gamma import incomplete_beta, log_scale, lower_and_upper, slope_of_lower
+from trivium.importers.gamma import incomplete_beta, is_pole, log_scale, lower_and_upper, slope_of_lower
 from trivium.importers.tensorflow.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -40,11 +40,9 @@ def polygamma(ctx: Context, a: Value, x: Value) -> Value:
     half = ctx.scaled(a, 0.5)
     is_odd = ctx.compare("EQ", ctx.minus(half, ctx.add(ops.Floor(half))), ctx.full_like(half, 0.5))
     pole = ctx.select(is_odd, ctx.full_like(x, math.inf), ctx.full_like(x, math.nan))
-    is_whole = ctx.compare("EQ", x, ctx.add(ops.Floor(x)))
-    is_pole = ctx.add(ops.And(is_whole, ctx.compare("LE", x, ctx.full_like(x, 0))))
-    is_pole = ctx.add(ops.And(is_pole, ctx.compare("GE", a, ctx.full_like(a, 1))))
+    at_pole = ctx.binary(ops.And, is_pole(ctx, x), ctx.compare("GE", a, ctx.full_like(a, 1)))
     found = _where_high(ctx, a, x, ctx.add(ops.Polygamma(a, x)))
-    return ctx.select(is_pole, pole, found)
+    return ctx.select(at_pole, pole, found)
 
 
 def _where_high(ctx: Context, a: Value, x: Value, found: Value) -> Value:

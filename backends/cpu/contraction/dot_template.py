@@ -129,12 +129,6 @@ class DotTemplate(Template):
         if not self.inline:
             self.sums = workspace.room(builder, (rows if self.in_blocks else tiling.tiles.size) * self.pitch * 4)
 
-    def unit(self, number: Number) -> None:
-        """Emits the whole of one unit."""
-        if self.guard is not None:
-            self.guard.begin()
-        super().unit(number)
-
     def _pack_lhs(self, unit: Unit, block: Block) -> None:
         problem, raw = self.problem, self.raw
         source = Source(raw, problem.lhs, self.lhs.base, unit.lhs, problem.rows, problem.reduction, aligned=True)

@@ -72,12 +72,6 @@ class MatrixTemplate(Template):
         if not self.in_blocks:
             self.waiting = Waiting(*(stack_slot(self.e.builder, kind) for kind in (I64, I64, POINTER)))
 
-    def unit(self, number: Number) -> None:
-        """Emits the whole of one unit."""
-        if self.guard is not None:
-            self.guard.begin()
-        super().unit(number)
-
     def _pack_lhs(self, unit: Unit, block: Block) -> None:
         problem = self.problem
         lines, across = problem.rows, problem.reduction

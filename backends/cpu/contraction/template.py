@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction import folded, microkernel
+from trivium.backends.cpu.contraction import folded, microkernel, underflow
 from trivium.backends.cpu.contraction.lhs import Lhs
 from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
@@ -98,6 +98,9 @@ class Template:
     integers, adds the blocks. The operands are the oriented problem's, a constant rhs packed. `inline` unrolls the sink
     over the tile's registers; otherwise it is emitted once, in a loop over the tile in memory."""
 
+    guard: underflow.Guard | None = None
+    """For instructions that treat subnormal numbers as zero."""
+
     def __init__(
         self, e: Vectors, sums: Vectors, plan: Plan, operands: tuple[Operand, Operand], sink: Sink, inline: bool
     ) -> None:
@@ -140,6 +143,8 @@ class Template:
 
     def unit(self, number: Number) -> None:
         """Emits the whole of one unit."""
+        if self.guard is not None:
+            self.guard.begin()
         unit = self._unit(number)
         if self.in_blocks:
             self._clear(unit)
@@ -313,8 +318,9 @@ class Template:
         pointers = self.lhs.pointers(*place)
         needed = self.lhs.reached(*place) if self.tiling.skips_padding else None
         taps = (0, 1) if self.reduction.taps == 1 else block.taps
-        mask = self._mask(panel, panel.width - 1)
-        masks = mask if lanewise else None, mask if self.tiling.rhs is Rhs.IN_PLACE else None
+        in_place = self.tiling.rhs is Rhs.IN_PLACE
+        mask = self._mask(panel, panel.width - 1) if lanewise or in_place else None
+        masks = mask if lanewise else None, mask if in_place else None
         step = self.lhs.stride
         return Stream(self.lhs.e, rhs, pointers, taps, block.steps, step, data, pitch, ahead, lanewise, *masks, needed)
 
