@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from trivium.importers.dynamic import Extent, larger
+from trivium.importers.dynamic import DynamicEmitter, Extent, is_number, larger, numbers_of
 from trivium.importers.emit import Emitter, Padding, lowest
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64, ElementType, TensorType, is_float
+
+Entry = TypeVar("Entry", bound=Extent)
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,10 @@ class Layout:
     def rank(self) -> int:
         return len(self.space) + 2
 
-    def spatial(self, values: Iterable[int]) -> list[int]:
+    def spatial(self, values: Iterable[Entry]) -> list[Entry]:
         """Returns the spatial entries of a list with one entry per dimension."""
         listed = list(values)
-        return [int(listed[i]) for i in self.space]
+        return [listed[i] for i in self.space]
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def _convolved(
 
 
 def input_gradient(
-    emit: Emitter, gradient: Value, filter: Value, windows: Windows, extents: Sequence[int], layout: Layout,
+    emit: DynamicEmitter, gradient: Value, filter: Value, windows: Windows, extents: Sequence[Extent], layout: Layout,
     kernel: Layout, groups: int = 1,
 ) -> Value:  # fmt: skip
     """Returns the gradient of a convolution's input, whose spatial extents are `extents`."""
@@ -144,7 +146,7 @@ def input_gradient(
     for axis, extent, reach, stride, (front, _) in zip(
         layout.space, extents, windows.reaches, windows.strides, windows.padding, strict=True
     ):
-        have, low = _dilated(gradient.type.static_shape[axis], stride), reach - 1 - front
+        have, low = _dilated(emit.extent(gradient, axis), stride), reach - 1 - front
         padding.append((low, extent + reach - 1 - have - low))
     return _spread_convolution(emit, gradient, filter, windows, padding, layout, kernel, groups)
 
@@ -167,11 +169,16 @@ def _spread_convolution(
     groups: int, element_type: ElementType | None = None,
 ) -> Value:  # fmt: skip
     """Convolves the elements of `x`, spaced by the strides, with the reversed windows."""
-    count = len(layout.space)
+    count, strides = len(layout.space), windows.strides
+    if numbers_of([edge for pair in padding for edge in pair]) is None:
+        edges, apart = dict(zip(layout.space, padding, strict=True)), dict(zip(layout.space, strides, strict=True))
+        low, high = ([edges.get(axis, (0, 0))[side] for axis in range(layout.rank)] for side in range(2))
+        x = emit.pad(x, low, high, 0, [apart.get(axis, 1) - 1 for axis in range(layout.rank)])
+        padding, strides = [(0, 0)] * count, (1,) * count
     geometry = {
         "window_strides": (1,) * count,
         "padding": tuple(padding),
-        "lhs_dilation": tuple(windows.strides),
+        "lhs_dilation": tuple(strides),
         "rhs_dilation": tuple(windows.dilations),
         "window_reversal": (True,) * count,
         "dimension_numbers": dimension_numbers(layout, kernel, layout),
@@ -221,9 +228,9 @@ def exchanged_features(emit: Emitter, filter: Value, kernel: Layout, groups: int
     return emit.reshape(emit.transpose(split, order), shape)
 
 
-def _dilated(count: int, stride: int) -> int:
+def _dilated(count: Extent, stride: int) -> Extent:
     """Returns the extent of elements with gaps between them."""
-    return (count - 1) * stride + 1 if count else 0
+    return 0 if is_number(count, 0) else (count - 1) * stride + 1
 
 
 Geometry = tuple[Sequence[int], Sequence[int], Padding, Sequence[int]]

@@ -111,6 +111,33 @@ def divided(emit: Emitter, a: Extent, b: Extent) -> Extent:
     return Size(emit, emit.add(ops.Divide(scalar_of(emit, a), scalar_of(emit, b))), is_sized(a) and is_sized(b))
 
 
+def with_inferred(emit: Emitter, sizes: Sequence[Extent], given: Sequence[Extent]) -> list[Extent]:
+    """Returns the shape for the elements of the shape `given` in which -1 stands for the extent that follows from the
+    others."""
+    sizes = list(sizes)
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = _quotient(emit, given, [extent for extent in sizes if extent != -1])
+    elif not all(map(is_sized, sizes)):
+        left = _quotient(emit, given, [chosen(emit, "EQ", extent, -1, 1, extent) for extent in sizes])
+        sizes = [chosen(emit, "EQ", extent, -1, left, extent) for extent in sizes]
+    return sizes
+
+
+def _quotient(emit: Emitter, factors: Sequence[Extent], divisors: Sequence[Extent]) -> Extent:
+    """Returns a product over another one. What both have is left out, so that an extent stays known as the same."""
+    factors, divisors = list(factors), list(divisors)
+    for extent in list(divisors):
+        if isinstance(extent, Size) and extent in factors:
+            factors.remove(extent)
+            divisors.remove(extent)
+    below = math.prod(divisors)
+    if not isinstance(below, int):
+        return divided(emit, math.prod(factors), larger(emit, below, 1))
+    below = max(below, 1)
+    numbers, sizes = (math.prod(x for x in factors if isinstance(x, kind)) for kind in (int, Size))
+    return numbers // below * sizes if numbers % below == 0 else math.prod(factors) // below
+
+
 def clamped(emit: Emitter, extent: Extent, low: Extent, high: Extent) -> Extent:
     """Returns an extent, at least `low` and at most `high`."""
     return larger(emit, smaller(emit, extent, high), low)
@@ -140,6 +167,35 @@ def known_shape(shape: Sequence[Extent]) -> tuple[int | None, ...]:
     return tuple(None if isinstance(extent, Size) else int(extent) for extent in shape)
 
 
+def _source(op: Op, x: Value, dimension: int) -> tuple[Value, int] | None:
+    """Returns the operand's dimension from which a dimension of a result takes its extent, if that is clear."""
+    match op:
+        case ops.Transpose():
+            return op.operand, op.permutation[dimension]
+        case ops.DotGeneral():
+            numbers, lhs, rhs = op.dot_dimension_numbers, op.lhs, op.rhs
+            batch, contracted = numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions
+            others = numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions
+            left = [*batch, *(d for d in range(lhs.type.rank) if d not in (*batch, *contracted))]
+            right = [d for d in range(rhs.type.rank) if not any(d in used for used in others)]
+            return [*((lhs, d) for d in left), *((rhs, d) for d in right)][dimension]
+        case ops.Reduce():
+            first = op.inputs[0]
+            return first, [d for d in range(first.type.rank) if d not in op.dimensions][dimension]
+        case ops.Concatenate() if dimension != op.dimension:
+            return op.inputs[0], dimension
+        case ops.Convolution() if dimension == op.dimension_numbers.output_batch_dimension:
+            return (op.lhs, op.dimension_numbers.input_batch_dimension) if op.batch_group_count == 1 else None
+        case ops.ReduceWindow() if op.window_dimensions[dimension] == 1 and x.type.shape[dimension] is None:
+            moves = (op.window_strides, op.base_dilations)
+            is_same = all(given is None or given[dimension] == 1 for given in moves)
+            edge = (0, 0) if op.padding is None else tuple(op.padding[dimension])
+            return (op.inputs[0], dimension) if is_same and edge == (0, 0) else None
+    if op.has_trait(ELEMENTWISE) and op.operands[-1].type.rank == x.type.rank:
+        return op.operands[-1], dimension  # the predicate of a selection, which comes first, may be a scalar
+    return None
+
+
 class DynamicEmitter(Emitter):
     """An emitter whose shapes have extents of both kinds."""
 
@@ -147,7 +203,7 @@ class DynamicEmitter(Emitter):
     """The extents that have been computed already. A value from another block may not be used."""
 
     vectors: dict[Value, Sequence[Extent]]
-    """The contents of the lists of extents that are operands of dynamic ops."""
+    """The contents of lists of extents, and of extents as scalars."""
 
     # Extents
 
@@ -165,22 +221,21 @@ class DynamicEmitter(Emitter):
         key = (self.block, x, dimension)
         if key not in self.sizes:
             found = self.add(ops.GetDimensionSize(x, dimension=dimension))
-            self.sizes[key] = Size(self, self.convert(found, I64), is_extent=True)
+            size = self.sizes[key] = Size(self, self.convert(found, I64), is_extent=True)
+            self.vectors[size.value] = (size,)
         return self.sizes[key]
 
     def _origin(self, x: Value, dimension: int) -> tuple[Value, int, Extent | None]:
         """Returns the first value that has an extent which others take over, or the extent, if an operand states it."""
         while isinstance(op := x.defining_op, Op) and op.block is self.block:
-            if isinstance(op, ops.Transpose):
-                x, dimension = op.operand, op.permutation[dimension]
-            elif isinstance(op, ops.DynamicBroadcastInDim) and op.output_dimensions in self.vectors:
+            if isinstance(op, ops.DynamicBroadcastInDim) and op.output_dimensions in self.vectors:
                 return x, dimension, self.vectors[op.output_dimensions][dimension]
             elif isinstance(op, ops.DynamicReshape | ops.DynamicIota) and op.output_shape in self.vectors:
                 return x, dimension, self.vectors[op.output_shape][dimension]
-            elif op.has_trait(ELEMENTWISE) and op.operands[-1].type.rank == x.type.rank:
-                x = op.operands[-1]  # the predicate of a selection, which comes first, may be a scalar
-            else:
+            source = _source(op, x, dimension)
+            if source is None:
                 break
+            x, dimension = source
         return x, dimension, None
 
     def vector(self, extents: Sequence[Extent]) -> Value:
@@ -362,12 +417,18 @@ class DynamicEmitter(Emitter):
         """Returns the number of elements along dimensions."""
         return math.prod(self.extent(x, dimension) for dimension in dimensions)
 
+    def number_as(self, extent: Extent, element_type: ElementType) -> Value:
+        """Returns an extent as a 0-d value of an element type."""
+        if isinstance(extent, int):
+            return self.scalar(extent, element_type)
+        return self.convert(extent.value, element_type)
+
     def mean(self, x: Value, dimensions: Sequence[int], keep: bool = False) -> Value:
         count = self.count(x, dimensions)
         if isinstance(count, int):
             return super().mean(x, dimensions, keep)
         total = self.reduce(ops.Add, x, dimensions, keep)
-        return self.over(total, self.convert(scalar_of(self, count), total.type.element_type))
+        return self.over(total, self.number_as(count, total.type.element_type))
 
     def cumulative(self, op: type, x: Value, dimension: int, reverse: bool = False, exclusive: bool = False) -> Value:
         if x.type.shape[dimension] is not None:

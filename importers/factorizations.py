@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.importers.dynamic import DynamicEmitter
 from trivium.importers.emit import Emitter
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -73,12 +74,12 @@ def half(emit: Emitter, x: Value, direction: str) -> Value:
     return emit.select(kept, x, emit.full_like(x, 0))
 
 
-def diagonal_of(emit: Emitter, x: Value) -> Value:
+def diagonal_of(emit: DynamicEmitter, x: Value) -> Value:
     """Returns the diagonal of square matrices."""
     last = x.type.rank - 1
-    rows, columns = (emit.iota(x.type.static_shape[-2:], d) for d in range(2))
-    kept = emit.broadcast(emit.compare("EQ", columns, rows), x.type.static_shape)
-    return emit.reduce(ops.Add, emit.select(kept, x, emit.full_like(x, 0)), [last])
+    rows, columns = (emit.iota(emit.extents(x)[-2:], d) for d in range(2))
+    kept = emit.select(emit.compare("EQ", columns, rows), x, emit.full_like(x, 0))
+    return emit.reduce(ops.Add, kept, [last])
 
 
 def real_part(emit: Emitter, x: Value) -> Value:

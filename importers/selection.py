@@ -1,4 +1,4 @@
-"""Elements that are chosen by their values: how many there are is known when the program runs."""
+"""Lists whose length depends on values: elements that are chosen, and ranges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trivium.importers.dynamic import DynamicEmitter, Extent, Size, scalar_of
 from trivium.importers.emit import Emitter
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I64
+from trivium.ir.types import F64, I64, is_float
 
 
 def selected(emit: DynamicEmitter, kept: Value, *lists: Value) -> list[Value]:
@@ -37,3 +37,20 @@ def coordinates(emit: Emitter, places: Value, shape: Sequence[Extent]) -> list[V
         found.append(emit.binary(ops.Remainder, rest, by))
         rest = emit.over(rest, by)
     return [rest, *reversed(found)]
+
+
+def ranged(emit: DynamicEmitter, first: Value, last: Value, step: Value) -> Value:
+    """Returns the numbers from `first` on, a step apart, that come before `last`; all three are 0-d."""
+    kind = first.type.element_type
+    # Integers of 64 bits count exactly: the number of steps, rounded up, is that of whole ones with one less to go.
+    wide = F64 if is_float(kind) else I64
+    ends = [emit.convert(value, wide) for value in (first, last, step)]
+    steps = emit.add(ops.Ceil(emit.over(emit.minus(ends[1], ends[0]), ends[2]))) if wide is F64 else _steps(emit, *ends)
+    count = emit.add(ops.Maximum(emit.convert(steps, I64), emit.scalar(0, I64)))
+    return emit.plus(first, emit.times(emit.iota([Size(emit, count, is_extent=True)], 0, kind), step))
+
+
+def _steps(emit: DynamicEmitter, first: Value, last: Value, step: Value) -> Value:
+    """Returns how many steps lead from one integer up to, or beyond, another."""
+    one = emit.sign(step)
+    return emit.over(emit.minus(emit.plus(emit.minus(last, first), step), one), step)

@@ -7,14 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import onnx
 
-from trivium.importers import context
 from trivium.importers.common import Rules
-from trivium.importers.context import evaluate_known
-from trivium.importers.dynamic import DynamicEmitter, Extent, Size
-from trivium.ir import ops
+from trivium.importers.dynamic_context import DynamicContext
 from trivium.ir.core import Block, Value
 from trivium.ir.errors import Error
-from trivium.ir.types import I64, ElementType, element_type_of, is_integer
+from trivium.ir.types import ElementType, element_type_of
 
 rule = Rules("ONNX")
 """The table of all ONNX rules; names are those of operators, `Conv`; `since` is a version of the operator set."""
@@ -29,7 +26,7 @@ Operand = Value | Listed | None
 without a value)."""
 
 
-class Context(DynamicEmitter, context.Context[onnx.GraphProto, Operand]):
+class Context(DynamicContext[onnx.GraphProto, Operand]):
     """An emitter at the node under conversion."""
 
     outputs: int = 1
@@ -43,7 +40,6 @@ class Context(DynamicEmitter, context.Context[onnx.GraphProto, Operand]):
 
     def __init__(self, block: Block):
         super().__init__(block)
-        self.sizes, self.vectors = {}, {}
         self.turns: tuple[Value, ...] = ()  # those of the loops around the node, the outermost one first
         self.draws: list[str] = []  # the nodes that draw random numbers
 
@@ -67,48 +63,6 @@ class Context(DynamicEmitter, context.Context[onnx.GraphProto, Operand]):
         if len(values) < len(operands):
             self.unsupported(argument, "sequences or optionals", "tensors")
         return values
-
-    def listed(self, operand: Value, argument: str) -> list[Extent]:
-        """Returns the entries of a list of integers: numbers, or sizes that the program computes."""
-        if operand.type.rank > 1:
-            raise Error(f"{argument} has type {operand.type}, expected a list")
-        array = evaluate_known(operand)
-        if array is not None:
-            return [int(number) for number in array.reshape(-1)]
-        if operand in self.vectors:
-            return list(self.vectors[operand])
-        if not operand.type.is_static:
-            self.unsupported(argument, f"type {operand.type}", "a list whose length is known")
-        parts = self._parts(operand, argument)
-        if parts is not None:
-            return parts
-        flat = self.convert(self.reshape(operand, (operand.type.size,)), I64)
-        return [Size(self, self.reshape(self.slice(flat, 0, i, i + 1), ())) for i in range(operand.type.size)]
-
-    def number(self, operand: Value, argument: str) -> Extent:
-        """Returns the only entry of a list of integers, or an integer."""
-        entries = self.listed(operand, argument)
-        if len(entries) != 1:
-            raise Error(f"{argument} has {len(entries)} entries, expected one")
-        return entries[0]
-
-    def _parts(self, operand: Value, argument: str) -> list[Extent] | None:
-        """Returns the entries of a list that is put together from others; `None` if it is computed otherwise."""
-        match op := operand.defining_op:
-            case ops.Concatenate():
-                return [entry for part in op.inputs for entry in self.listed(part, argument)]
-            case ops.Reshape() | ops.Convert() if op.operand.type.rank <= 1 and is_integer(
-                op.operand.type.element_type
-            ):
-                return self.listed(op.operand, argument)
-            case ops.Slice() if op.operand.type.rank == 1:
-                taken = slice(op.start_indices[0], op.limit_indices[0], op.strides[0])
-                return self.listed(op.operand, argument)[taken]
-            case ops.Gather() if op.operand.type.rank == 1:
-                places = evaluate_known(op.start_indices)
-                entries = self.listed(op.operand, argument) if places is not None else []
-                return None if places is None else [entries[int(place)] for place in places.reshape(-1)]
-        return None
 
 
 def element_type(code: int) -> ElementType:

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from trivium.importers.context import evaluate_known
-from trivium.importers.dynamic import Extent, Size, chosen, divided, is_sized, larger, numbers_of, scalar_of
+from trivium.importers.dynamic import Extent, Size, chosen, numbers_of, scalar_of, with_inferred
 from trivium.importers.onnx.cast import converted
 from trivium.importers.onnx.context import (
     Context,
@@ -22,10 +22,10 @@ from trivium.importers.onnx.context import (
     rule,
 )
 from trivium.importers.onnx.files import array_of
-from trivium.ir import ops
+from trivium.importers.selection import ranged
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
-from trivium.ir.types import F64, I64, is_float
+from trivium.ir.types import I64
 
 
 @rule("Constant")
@@ -74,18 +74,7 @@ def range_(ctx: Context, start: Value, limit: Value, delta: Value) -> Value:
             ctx.unsupported("delta", 0, "another number")
         return ctx.ramp(first, step, max(0, math.ceil((last - first) / step)), kind)
     first, last, step = (ctx.reshape(value, ()) for value in (start, limit, delta))
-    # Integers of 64 bits count exactly: the number of steps, rounded up, is that of whole ones with one less to go.
-    wide = F64 if is_float(kind) else I64
-    ends = [ctx.convert(value, wide) for value in (first, last, step)]
-    steps = ctx.add(ops.Ceil(ctx.over(ctx.minus(ends[1], ends[0]), ends[2]))) if wide is F64 else _steps(ctx, *ends)
-    count = ctx.add(ops.Maximum(ctx.convert(steps, I64), ctx.scalar(0, I64)))
-    return ctx.plus(first, ctx.times(ctx.iota([Size(ctx, count)], 0, kind), step))
-
-
-def _steps(ctx: Context, first: Value, last: Value, step: Value) -> Value:
-    """Returns how many steps lead from one integer up to, or beyond, another."""
-    one = ctx.sign(step)
-    return ctx.over(ctx.minus(ctx.plus(ctx.minus(last, first), step), one), step)
+    return ranged(ctx, first, last, step)
 
 
 @rule("EyeLike")
@@ -106,21 +95,7 @@ def reshape(ctx: Context, x: Value, shape: Value, allowzero: int = 0) -> Value:
             a if isinstance(a, Size) and a.is_extent else chosen(ctx, "EQ", a, 0, b, a)
             for a, b in zip(sizes, kept, strict=False)
         ]
-    if -1 in sizes:
-        rest = math.prod(extent for extent in sizes if extent != -1)
-        sizes[sizes.index(-1)] = _quotient(ctx, math.prod(given), rest)
-    elif not all(map(is_sized, sizes)):
-        rest = math.prod(chosen(ctx, "EQ", extent, -1, 1, extent) for extent in sizes)
-        left = _quotient(ctx, math.prod(given), rest)
-        sizes = [chosen(ctx, "EQ", extent, -1, left, extent) for extent in sizes]
-    return ctx.reshape(x, sizes)
-
-
-def _quotient(ctx: Context, total: Extent, part: Extent) -> Extent:
-    if isinstance(part, int):
-        return total // max(part, 1)
-    part = larger(ctx, part, 1)
-    return divided(ctx, total, part)
+    return ctx.reshape(x, with_inferred(ctx, sizes, given))
 
 
 @rule("Flatten")

@@ -85,7 +85,7 @@ def _room(ctx: Context) -> int | None:
 def _require_room(ctx: Context, before: Operand, after: Operand) -> None:
     """Adds a list to those whose length is compared with their room, if the loop has given it that."""
     if isinstance(before, TensorList) and before.capacity is None and isinstance(after, TensorList) and after.buffers:
-        assert after.capacity is not None
+        assert isinstance(after.capacity, int)
         ctx.state.lengths.append((after.count(ctx), after.capacity))
 
 
@@ -123,7 +123,7 @@ def _ended(
         return counter
     if growth is None or not (isinstance(operand, TensorList) and isinstance(start, TensorList)):
         return operand
-    if isinstance(start.length, int) and (growth == 0 or trips is not None):
+    if not isinstance(start.length, Value) and (growth == 0 or trips is not None):
         return replace(operand, length=start.length + (trips or 0) * growth)
     return operand
 
@@ -134,12 +134,25 @@ def _tried(ctx: Context, body: str, operands: list[Operand], start: dict[int, Op
     unknown = {i: x for i, x in start.items() if isinstance(x, TensorList) and x.is_empty_yet}
     if not unknown:
         return {}
-    saved = dict(ctx.state.values)
     with ctx.inside(Block()):
-        arguments = [_unknown_copy(ctx, start.get(i, x), i in start) for i, x in enumerate(operands)]
-        results = ctx.inline(body, *arguments)
-    ctx.state.values = saved
+        results = _trial(ctx, body, operands, start)
+    if any(isinstance(x := results[i], TensorList) and not _has_known_elements(x) for i in unknown):
+        # The sizes of elements are those of values that the program computes, for this purpose alone.
+        results = _trial(ctx, body, operands, start)
     return {i: _like_after(ctx, x, results[i]) for i, x in unknown.items()}
+
+
+def _trial(ctx: Context, body: str, operands: list[Operand], start: dict[int, Operand]) -> Sequence[Operand]:
+    """Returns the results of a loop's body for the first iteration; the state stays what it is."""
+    saved = dict(ctx.state.values)
+    arguments = [_unknown_copy(ctx, start.get(i, x), i in start) for i, x in enumerate(operands)]
+    results = ctx.inline(body, *arguments)
+    ctx.state.values = saved
+    return results
+
+
+def _has_known_elements(given: TensorList) -> bool:
+    return all(None not in rows.type.shape[1:] for rows in given.buffers)
 
 
 def _allocate(
@@ -177,7 +190,7 @@ def _like_after(ctx: Context, before: TensorList, after: Operand) -> TensorList:
     if not after.buffers:
         return before
     like = replace(before, form=after.form)
-    return like.with_rows(ctx, [rows.type.with_shape(rows.type.shape[1:]) for rows in after.buffers])
+    return like.with_rows(ctx, [(ctx.extents(rows)[1:], rows.type.element_type) for rows in after.buffers])
 
 
 def _unknown_copy(ctx: Context, operand: Operand, changes: bool) -> Operand:

@@ -112,7 +112,7 @@ def _strength(ctx: Context, x: Value, radius: int, bias: float, alpha: float) ->
 
 def _near(ctx: Context, x: Value, radius: int) -> Value:
     """Returns the sums over the channels at most a radius away."""
-    channels = x.type.static_shape[-1]
+    channels = ctx.extent(x, x.type.rank - 1)
     apart = ctx.add(ops.Abs(ctx.minus(ctx.iota((channels, channels), 0), ctx.iota((channels, channels), 1))))
     band = ctx.convert(ctx.compare("LE", apart, ctx.constant_like(apart, radius)), F32)
     return ctx.dot(x, band, ([x.type.rank - 1], [0]))

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
-from trivium.importers import context
 from trivium.importers.common import Rules
 from trivium.importers.context import evaluate_known
+from trivium.importers.dynamic import Extent, numbers_of
+from trivium.importers.dynamic_context import DynamicContext
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir.core import Value
 from trivium.ir.types import ElementType, is_boolean
@@ -45,7 +46,7 @@ Operand = Tensor | NonTensor
 Rule = Callable[..., Operand | Sequence[Operand] | None]
 
 
-class Context(context.Context[str, Operand]):
+class Context(DynamicContext[str, Operand]):
     """An emitter at the node under conversion. Graphs inside nodes are functions of the library, by name."""
 
     node: tf.Operation
@@ -71,12 +72,16 @@ class Context(context.Context[str, Operand]):
     def known(self, operand: Operand, argument: str) -> np.ndarray:
         return operand if isinstance(operand, np.ndarray) else super().known(self.value(operand, argument), argument)
 
+    def known_if_possible(self, operand: Operand) -> Known | None:
+        """Returns the array of an operand if it is known during import."""
+        return operand if isinstance(operand, np.ndarray) else evaluate_known(self.value(operand))
+
     def known_unless_counted(self, operand: Operand, argument: str) -> Known | None:
         """Returns the array of an operand from which the extents of results follow. Where that is not known during
         import, returns `None` if results may have more rows than exist, and otherwise rejects the node."""
         if self.room is None or isinstance(operand, np.ndarray):
             return self.known(operand, argument)
-        return evaluate_known(self.value(operand, argument))
+        return self.known_if_possible(operand)
 
     def convert(self, x: Value, element_type: ElementType) -> Value:
         """Converts like TensorFlow's cast: a boolean is whether the number is not zero; floats are truncated to
@@ -101,18 +106,42 @@ class Context(context.Context[str, Operand]):
             self.unsupported(argument, given.tolist(), "different dimensions")
         return tuple(sorted(found))
 
-    def extents(self, given: Known, argument: str = "shape") -> tuple[int, ...]:
-        """Returns the shape that an operand holds."""
+    def known_shape(self, given: Known, argument: str = "shape") -> tuple[int, ...]:
+        """Returns the shape that a known operand holds."""
         shape = tuple(map(int, np.ravel(given)))
         if given.ndim > 1 or min(shape, default=0) < 0:
             self.unsupported(argument, given.tolist(), "a vector of extents, none of them negative")
         return shape
+
+    def entries(self, operand: Operand, argument: str) -> list[Extent]:
+        """Returns the integers of a vector, or a number: known ones, or sizes that the program computes."""
+        if isinstance(operand, np.ndarray) and operand.ndim <= 1:
+            return [int(number) for number in np.ravel(operand)]
+        return self.listed(self.value(operand, argument), argument)
+
+    def given_shape(self, operand: Operand, argument: str = "shape") -> tuple[Extent, ...]:
+        """Returns the shape that an operand holds, some of whose extents may be computed by the program."""
+        if isinstance(operand, np.ndarray):
+            return self.known_shape(operand, argument)
+        return tuple(self.entries(operand, argument))
+
+    def held(self, extents: Sequence[Extent], element_type: ElementType) -> Tensor:
+        """Returns extents as a vector."""
+        numbers = numbers_of(extents)
+        if numbers is not None:
+            return np.array(numbers, element_type.dtype)
+        return self.convert(self.vector(extents), element_type)
 
     def constant_like(self, x: Value, number: float) -> Value:
         """Returns a number as a 0-d constant of the element type of `x`."""
         return self.scalar(number, x.type.element_type)
 
 
-def shape_of(operand: Tensor) -> tuple[int, ...]:
+def extents_of(ctx: Context, operand: Tensor) -> list[Extent]:
     """Returns the shape of a value, or of a known array."""
+    return list(operand.shape) if isinstance(operand, np.ndarray) else ctx.extents(operand)
+
+
+def shape_of(operand: Tensor) -> tuple[int, ...]:
+    """Returns the shape of an operand whose extents are all known."""
     return operand.shape if isinstance(operand, np.ndarray) else operand.type.static_shape

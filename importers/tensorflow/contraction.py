@@ -92,7 +92,7 @@ def _diagonals(ctx: Context, x: Value, labels: str) -> tuple[Value, str]:
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first, second = labels.index(label), labels.rindex(label)
-            shape = x.type.shape
+            shape = ctx.extents(x)
             on = ctx.compare("EQ", ctx.iota(shape, first), ctx.iota(shape, second))
             x = ctx.reduce(ops.Add, ctx.select(on, x, ctx.constant_like(x, 0)), [second])
             labels = labels[:second] + labels[second + 1 :]
@@ -142,10 +142,10 @@ def _arranged(ctx: Context, x: Value, labels: str, output: str) -> Value:
 def _on_diagonals(ctx: Context, x: Value, output: str) -> Value:
     """Puts elements on the diagonals of dimensions that share a label, and zeros beside them."""
     once = list(dict.fromkeys(output))
-    shape = [x.type.shape[once.index(label)] for label in output]
+    shape = [ctx.extent(x, once.index(label)) for label in output]
     whole = ctx.broadcast_in_dim(x, shape, [output.index(label) for label in once])
     for place, label in enumerate(output):
         if (first := output.index(label)) != place:
-            on = ctx.compare("EQ", ctx.iota(whole.type.shape, first), ctx.iota(whole.type.shape, place))
+            on = ctx.compare("EQ", ctx.iota(shape, first), ctx.iota(shape, place))
             whole = ctx.select(on, whole, ctx.constant_like(x, 0))
     return whole

@@ -15,14 +15,15 @@ from trivium.importers.convolution import (
     reaches,
     same_padding,
 )
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.dynamic import Extent, Size
+from trivium.importers.tensorflow.context import Context, Known, Tensor, rule
 from trivium.ir.core import Value
 
 
 def windows_of(
     ctx: Context,
     layout: Layout,
-    shape: Sequence[int],
+    shape: Sequence[Extent],
     sizes: Sequence[int],
     strides: Sequence[int],
     padding: str,
@@ -48,7 +49,7 @@ def windows_of(
     return Windows(tuple(sizes), tuple(steps), tuple(spread), pairs)
 
 
-def require_rank(ctx: Context, layout: Layout, argument: str, shape: Sequence[int] | np.ndarray) -> None:
+def require_rank(ctx: Context, layout: Layout, argument: str, shape: Sequence[Extent | None] | np.ndarray) -> None:
     """Rejects an argument whose rank is not the layout's: TensorFlow does not check the ranks of all arguments, and
     none of those whose shapes it does not know."""
     if len(shape) != layout.rank:
@@ -80,7 +81,7 @@ def conv2d(
     output"""
     layout = _layout(ctx, data_format)
     windows = _filter_windows(
-        ctx, layout, input.type.shape, filter.type.shape, strides, padding, explicit_paddings, dilations
+        ctx, layout, ctx.extents(input), filter.type.shape, strides, padding, explicit_paddings, dilations
     )
     return _forward(ctx, layout, input, filter, windows)
 
@@ -98,7 +99,7 @@ def conv3d(
 ) -> Value:
     """Conv3D(input, filter; strides, padding, data_format="NDHWC", dilations=[1,1,1,1,1]) -> output"""
     layout = _layout(ctx, data_format)
-    windows = _filter_windows(ctx, layout, input.type.shape, filter.type.shape, strides, padding, (), dilations)
+    windows = _filter_windows(ctx, layout, ctx.extents(input), filter.type.shape, strides, padding, (), dilations)
     return _forward(ctx, layout, input, filter, windows)
 
 
@@ -118,7 +119,7 @@ def depthwise(
     dilations=[1,1,1,1]) -> output"""
     layout = _layout(ctx, data_format)
     windows = _filter_windows(
-        ctx, layout, input.type.shape, filter.type.shape, strides, padding, explicit_paddings, dilations
+        ctx, layout, ctx.extents(input), filter.type.shape, strides, padding, explicit_paddings, dilations
     )
     return _forward(ctx, layout, input, _grouped_filter(ctx, filter), windows)
 
@@ -129,7 +130,7 @@ def depthwise(
 @rule("Conv2DBackpropInput")
 def conv2d_input_gradient(
     ctx: Context,
-    input_sizes: Known,
+    input_sizes: Tensor,
     filter: Value,
     out_backprop: Value,
     *,
@@ -150,7 +151,7 @@ def conv2d_input_gradient(
 @rule("Conv3DBackpropInputV2")
 def conv3d_input_gradient(
     ctx: Context,
-    input_sizes: Known,
+    input_sizes: Tensor,
     filter: Value,
     out_backprop: Value,
     *,
@@ -170,7 +171,7 @@ def conv3d_input_gradient(
 @rule("DepthwiseConv2dNativeBackpropInput")
 def depthwise_input_gradient(
     ctx: Context,
-    input_sizes: Known,
+    input_sizes: Tensor,
     filter: Value,
     out_backprop: Value,
     *,
@@ -183,7 +184,7 @@ def depthwise_input_gradient(
     """DepthwiseConv2dNativeBackpropInput(input_sizes, filter, out_backprop; strides, padding, explicit_paddings=[],
     data_format="NHWC", dilations=[1,1,1,1]) -> output"""
     layout = _layout(ctx, data_format)
-    shape = tuple(int(n) for n in input_sizes)
+    shape = ctx.given_shape(input_sizes, "input_sizes")
     windows = _filter_windows(ctx, layout, shape, filter.type.shape, strides, padding, explicit_paddings, dilations)
     return _input_gradient(ctx, layout, shape, _grouped_filter(ctx, filter), out_backprop, windows)
 
@@ -205,7 +206,7 @@ def conv2d_filter_gradient(
     data_format="NHWC", dilations=[1,1,1,1]) -> output"""
     layout = _layout(ctx, data_format)
     windows = _filter_windows(
-        ctx, layout, input.type.shape, filter_sizes, strides, padding, explicit_paddings, dilations
+        ctx, layout, ctx.extents(input), filter_sizes, strides, padding, explicit_paddings, dilations
     )
     groups = _groups(ctx, input.type.static_shape[layout.channels], int(filter_sizes[-2]))
     return _filter_gradient(ctx, layout, input, out_backprop, windows, groups)
@@ -226,7 +227,7 @@ def conv3d_filter_gradient(
     """Conv3DBackpropFilterV2(input, filter_sizes, out_backprop; strides, padding, data_format="NDHWC",
     dilations=[1,1,1,1,1]) -> output"""
     layout = _layout(ctx, data_format)
-    windows = _filter_windows(ctx, layout, input.type.shape, filter_sizes, strides, padding, (), dilations)
+    windows = _filter_windows(ctx, layout, ctx.extents(input), filter_sizes, strides, padding, (), dilations)
     groups = _groups(ctx, input.type.static_shape[layout.channels], int(filter_sizes[-2]))
     return _filter_gradient(ctx, layout, input, out_backprop, windows, groups)
 
@@ -248,7 +249,7 @@ def depthwise_filter_gradient(
     data_format="NHWC", dilations=[1,1,1,1]) -> output"""
     layout = _layout(ctx, data_format)
     windows = _filter_windows(
-        ctx, layout, input.type.shape, filter_sizes, strides, padding, explicit_paddings, dilations
+        ctx, layout, ctx.extents(input), filter_sizes, strides, padding, explicit_paddings, dilations
     )
     gradient = _filter_gradient(ctx, layout, input, out_backprop, windows, int(filter_sizes[2]))
     return ctx.reshape(gradient, [int(n) for n in filter_sizes])
@@ -275,7 +276,7 @@ def conv(
         ctx.unsupported("input", f"rank {input.type.rank}", "rank 4 or 5")
     layout = Layout.named(names[last])
     windows = _filter_windows(
-        ctx, layout, input.type.shape, filter.type.shape, strides, padding, explicit_paddings, dilations
+        ctx, layout, ctx.extents(input), filter.type.shape, strides, padding, explicit_paddings, dilations
     )
     return _forward(ctx, layout, input, filter, windows)
 
@@ -292,7 +293,7 @@ def _layout(ctx: Context, data_format: str) -> Layout:
 def _filter_windows(
     ctx: Context,
     layout: Layout,
-    shape: Sequence[int],
+    shape: Sequence[Extent],
     filter_shape: Sequence[int] | np.ndarray,
     strides: Sequence[int],
     padding: str,
@@ -304,15 +305,16 @@ def _filter_windows(
     return windows_of(ctx, layout, shape, sizes, strides, padding, explicit, dilations)
 
 
-def _full_sizes(ctx: Context, layout: Layout, sizes: np.ndarray, gradient: Value, filter: Value) -> tuple[int, ...]:
+def _full_sizes(ctx: Context, layout: Layout, given: Tensor, gradient: Value, filter: Value) -> tuple[Extent, ...]:
     """Returns the input's shape, of which TensorFlow may pass only the spatial part."""
+    sizes = ctx.given_shape(given, "input_sizes")
     if len(sizes) != len(layout.space):
-        return tuple(int(n) for n in sizes)
+        return sizes
     require_rank(ctx, layout, "filter", filter.type.shape)
     require_rank(ctx, layout, "out_backprop", gradient.type.shape)
-    shape = [gradient.type.static_shape[layout.batch]] * layout.rank
+    shape = [ctx.extent(gradient, layout.batch)] * layout.rank
     for i, n in zip(layout.space, sizes, strict=True):
-        shape[i] = int(n)
+        shape[i] = n
     shape[layout.channels] = filter.type.static_shape[-2]
     return tuple(shape)
 
@@ -323,8 +325,10 @@ def _grouped_filter(ctx: Context, filter: Value) -> Value:
     return ctx.reshape(filter, (*space, 1, channels * multiplier))
 
 
-def _groups(ctx: Context, channels: int, of_filter: int) -> int:
+def _groups(ctx: Context, channels: Extent, of_filter: int) -> int:
     """Returns how many groups of an input's channels there are, each with as many as the filter has."""
+    if not isinstance(channels, int):
+        ctx.unsupported("input", "a dynamic number of channels", "a known one")
     if not of_filter:
         ctx.unsupported("filter", "no input channels", "at least one")
     return channels // of_filter
@@ -332,15 +336,18 @@ def _groups(ctx: Context, channels: int, of_filter: int) -> int:
 
 def _forward(ctx: Context, layout: Layout, x: Value, filter: Value, windows: Windows) -> Value:
     kernel = Layout.filter_last(len(layout.space))
-    groups = _groups(ctx, x.type.static_shape[layout.channels], filter.type.static_shape[kernel.channels])
+    groups = _groups(ctx, ctx.extent(x, layout.channels), filter.type.static_shape[kernel.channels])
     return convolution(ctx, x, filter, windows, layout, kernel, groups)
 
 
 def _input_gradient(
-    ctx: Context, layout: Layout, shape: Sequence[int], filter: Value, gradient: Value, windows: Windows
+    ctx: Context, layout: Layout, shape: Sequence[Extent], filter: Value, gradient: Value, windows: Windows
 ) -> Value:
     kernel = Layout.filter_last(len(layout.space))
-    groups = _groups(ctx, shape[layout.channels], filter.type.static_shape[kernel.channels])
+    channels = shape[layout.channels]
+    if isinstance(channels, Size):  # TensorFlow may know it although the program computes it
+        channels = ctx.result.shape[layout.channels] or channels
+    groups = _groups(ctx, channels, filter.type.static_shape[kernel.channels])
     require_rank(ctx, layout, "out_backprop", gradient.type.shape)
     return input_gradient(ctx, gradient, filter, windows, layout.spatial(shape), layout, kernel, groups)
 

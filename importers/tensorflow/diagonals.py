@@ -12,6 +12,7 @@ import numpy as np
 from trivium.importers.factorizations import diagonal_of
 from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.ir.core import Value
+from trivium.ir.types import compatible
 
 LEFT = "LEFT_LEFT"
 """The alignment of the ops that do not have the attribute."""
@@ -76,13 +77,20 @@ def _band_within(ctx: Context, shape: Sequence[int], k: np.ndarray, align: str) 
     return Band(rows, columns, low, high, align)
 
 
+def _known_last(ctx: Context, x: Value, count: int) -> list[int]:
+    """Returns the last extents, which must be known: tables of places follow from them."""
+    known = [extent for extent in x.type.shape[-count:] if extent is not None]
+    if len(known) < count:
+        ctx.unsupported("input", f"the type {x.type}", "matrices of a known size")
+    return known
+
+
 def _picked(ctx: Context, x: Value, places: np.ndarray, count: int, other: Value) -> Value:
     """Returns elements of `x`, whose last `count` dimensions are flattened, at places; `other` where that is -1."""
-    *batch, _ = shape = (*x.type.static_shape[:-count], math.prod(x.type.static_shape[-count:]))
+    extents = ctx.extents(x)
+    *batch, _ = shape = (*extents[:-count], math.prod(extents[-count:]))
     taken = ctx.take(ctx.reshape(x, shape), ctx.elements(np.maximum(places, 0)), len(batch))
-    inside = ctx.broadcast_in_dim(
-        ctx.elements(places >= 0), taken.type.static_shape, range(len(batch), taken.type.rank)
-    )
+    inside = ctx.broadcast_in_dim(ctx.elements(places >= 0), ctx.extents(taken), range(len(batch), taken.type.rank))
     return ctx.select(inside, taken, other)
 
 
@@ -108,7 +116,7 @@ def matrix_diag_part_v3(ctx: Context, input: Value, k: Known, padding_value: Val
 
 
 def _part(ctx: Context, x: Value, k: np.ndarray, padding: Value, align: str) -> Value:
-    *batch, rows, columns = x.type.static_shape
+    batch, (rows, columns) = ctx.extents(x)[:-2], _known_last(ctx, x, 2)
     band = _band_within(ctx, (rows, columns), k, align)
     if band.low == band.high == 0 and rows == columns:
         return diagonal_of(ctx, x)
@@ -122,7 +130,7 @@ def _part(ctx: Context, x: Value, k: np.ndarray, padding: Value, align: str) -> 
 @rule("MatrixDiag")
 def matrix_diag(ctx: Context, diagonal: Value) -> Value:
     """MatrixDiag(diagonal) -> output"""
-    count = diagonal.type.static_shape[-1]
+    (count,) = _known_last(ctx, diagonal, 1)
     return _matrix(ctx, diagonal, Band(count, count, 0, 0, LEFT), ctx.constant_like(diagonal, 0))
 
 
@@ -145,7 +153,7 @@ def matrix_diag_v3(
 def _band(ctx: Context, diagonal: Value, k: np.ndarray, num_rows: np.ndarray, num_cols: np.ndarray, align: str) -> Band:
     """Returns the band of a matrix, whose size is the least that has such diagonals where it is not given."""
     low, high = _limits(ctx, k)
-    length = diagonal.type.static_shape[-1]
+    (length,) = _known_last(ctx, diagonal, 1)
     least = (length - min(high, 0), length + max(low, 0))
     rows, columns = int(num_rows), int(num_cols)
     if rows < 0 and columns < 0:
@@ -183,10 +191,11 @@ def matrix_set_diag_v3(ctx: Context, input: Value, diagonal: Value, k: Known, *,
 
 
 def _set(ctx: Context, x: Value, diagonal: Value, k: np.ndarray, align: str) -> Value:
-    *batch, rows, columns = x.type.static_shape
+    batch, (rows, columns) = x.type.shape[:-2], _known_last(ctx, x, 2)
     band = _band_within(ctx, (rows, columns), k, align)
     several = (band.high - band.low + 1,) if band.low < band.high else ()
-    if diagonal.type.shape != (wanted := (*batch, *several, band.length)):
+    wanted = (*batch, *several, band.length)
+    if not compatible(diagonal.type, diagonal.type.with_shape(wanted)):
         ctx.unsupported("diagonal", f"shape {list(diagonal.type.shape)}", f"shape {list(wanted)}")
     return _matrix(ctx, diagonal, band, x)
 
@@ -197,7 +206,7 @@ def _set(ctx: Context, x: Value, diagonal: Value, k: np.ndarray, align: str) -> 
 @rule("Diag")
 def diag(ctx: Context, diagonal: Value) -> Value:
     """Diag(diagonal) -> output"""
-    shape = diagonal.type.static_shape
+    shape = ctx.extents(diagonal)
     flat = ctx.reshape(diagonal, (math.prod(shape),))
     return ctx.reshape(matrix_diag(ctx, flat), (*shape, *shape))
 
@@ -205,6 +214,6 @@ def diag(ctx: Context, diagonal: Value) -> Value:
 @rule("DiagPart")
 def diag_part(ctx: Context, input: Value) -> Value:
     """DiagPart(input) -> diagonal"""
-    shape = input.type.static_shape[: input.type.rank // 2]
+    shape = ctx.extents(input)[: input.type.rank // 2]
     count = math.prod(shape)
     return ctx.reshape(diagonal_of(ctx, ctx.reshape(input, (count, count))), shape)

@@ -8,12 +8,14 @@ import numpy as np
 from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from tensorflow.python.framework.tensor_shape import as_shape
 
-from trivium.importers.tensorflow.context import Context, Operand, Tensor, rule, shape_of
+from trivium.importers.dynamic import scalar_of
+from trivium.importers.emit import BroadcastError
+from trivium.importers.tensorflow.context import Context, Operand, Tensor, rule
 from trivium.importers.tensorflow.lists import TensorList
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import C128, F32, F64, I1, ElementType, is_complex, is_float, is_integer
+from trivium.ir.types import C128, F32, F64, I1, I64, ElementType, is_complex, is_float, is_integer
 
 # Ops that are one op of the language.
 UNARY = {
@@ -120,7 +122,7 @@ def floor_div(ctx: Context, x: Value, y: Value) -> Value:
     zero = ctx.scalar(0, kind)
     remainder = ctx.binary(ops.Remainder, x, y)
     differs = ctx.compare("NE", ctx.compare("LT", remainder, zero), ctx.compare("LT", y, zero))
-    below = ctx.add(ops.And(ctx.compare("NE", remainder, zero), ctx.broadcast(differs, remainder.type.shape)))
+    below = ctx.binary(ops.And, ctx.compare("NE", remainder, zero), differs)
     return ctx.select(below, ctx.minus(quotient, ctx.scalar(1, kind)), quotient)
 
 
@@ -149,7 +151,7 @@ def floor_mod(ctx: Context, x: Value, y: Value) -> Value:
         return remainder
     zero = ctx.scalar(0, kind)
     differs = ctx.compare("NE", ctx.compare("LT", remainder, zero), ctx.compare("LT", y, zero))
-    wrong = ctx.add(ops.And(ctx.compare("NE", remainder, zero), ctx.broadcast(differs, remainder.type.shape)))
+    wrong = ctx.binary(ops.And, ctx.compare("NE", remainder, zero), differs)
     return ctx.select(wrong, ctx.plus(remainder, y), remainder)
 
 
@@ -260,8 +262,8 @@ def not_equal(ctx: Context, x: Value, y: Value, *, incompatible_shape_error: boo
 
 def _equality(ctx: Context, direction: str, x: Value, y: Value, strict: bool) -> Value:
     try:
-        np.broadcast_shapes(x.type.shape, y.type.shape)
-    except ValueError:
+        ctx.common_shape(ctx.extents(x), ctx.extents(y))
+    except BroadcastError:
         if strict:
             raise
         return ctx.scalar(direction == "NE", element_type_of(ctx.node.outputs[0].dtype))
@@ -296,7 +298,7 @@ def select(ctx: Context, condition: Value, t: Value, e: Value) -> Value:
 def select_rows(ctx: Context, condition: Value, t: Value, e: Value) -> Value:
     """Select(condition, t, e) -> output"""
     if condition.type.rank == 1 and t.type.rank > 1:  # selects rows
-        condition = ctx.broadcast_in_dim(condition, t.type.shape, [0])
+        condition = ctx.broadcast_in_dim(condition, ctx.extents(t), [0])
     return ctx.select(condition, t, e)
 
 
@@ -334,7 +336,7 @@ def bitcast(ctx: Context, x: Value) -> Value:
         # The parts of a complex number lie side by side.
         half = F64 if kind is C128 else F32
         count = half.dtype.itemsize // x.type.dtype.itemsize
-        rows = ctx.reshape(x, (*x.type.static_shape[:-1], 2, count)) if count > 1 else x
+        rows = ctx.reshape(x, (*ctx.extents(x)[:-1], 2, count)) if count > 1 else x
         parts = _bits(ctx, rows, half)
         last = parts.type.rank - 1
         real, imaginary = (ctx.squeeze(ctx.slice(parts, last, i, i + 1), [last]) for i in range(2))
@@ -347,7 +349,7 @@ def bitcast(ctx: Context, x: Value) -> Value:
 def _bits(ctx: Context, x: Value, kind: ElementType) -> Value:
     """Returns the same bits as elements of another type, which add a dimension or take one away."""
     old, new = x.type.dtype.itemsize, kind.dtype.itemsize
-    shape = x.type.static_shape
+    shape = x.type.shape
     if new < old:
         shape = (*shape, old // new)
     elif new > old:
@@ -359,7 +361,7 @@ def _bits(ctx: Context, x: Value, kind: ElementType) -> Value:
 def to_bool(ctx: Context, input: Value) -> Value:
     """ToBool(input) -> output: of a tensor with dimensions, whether it has elements"""
     if input.type.rank:
-        return ctx.scalar(input.type.size > 0, I1)
+        return ctx.compare("GT", scalar_of(ctx, math.prod(ctx.extents(input))), ctx.scalar(0, I64))
     return ctx.convert(input, I1)
 
 
@@ -402,9 +404,9 @@ def reciprocal_grad(ctx: Context, y: Value, dy: Value) -> Value:
 def _shaped_as(ctx: Context, dy: Value, y: Value) -> Value:
     """Returns an incoming gradient in the shape of the op's result: TensorFlow's kernels take any with as many
     elements."""
-    if dy.type.size != y.type.size:
+    if dy.type.is_static and y.type.is_static and dy.type.size != y.type.size:
         ctx.unsupported("dy", f"{dy.type.size} elements", f"as many as y, {y.type.size}")
-    return ctx.reshape(dy, y.type.static_shape)
+    return ctx.reshape(dy, ctx.extents(y))
 
 
 def _conjugate(ctx: Context, x: Value) -> Value:
@@ -424,8 +426,9 @@ def _no_gradient_if_zero(ctx: Context, dy: Value, result: Value) -> Value:
 def ensure_shape(ctx: Context, input: Tensor, *, shape: TensorShapeProto) -> Tensor:
     """EnsureShape(input; shape) -> output"""
     expected = as_shape(shape)
-    if not expected.is_compatible_with(shape_of(input)):
-        ctx.unsupported("input", f"shape {shape_of(input)}", f"one compatible with {expected}")
+    have = input.shape if isinstance(input, np.ndarray) else input.type.shape
+    if not expected.is_compatible_with(have):
+        ctx.unsupported("input", f"shape {have}", f"one compatible with {expected}")
     return input
 
 

@@ -82,6 +82,9 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
             raise
         except RAW_ERRORS:
             self._infer(node, operands)  # raises a clear error if TensorFlow rejects the operands
+            for index, x in enumerate(operands):
+                if isinstance(x, Value) and not x.type.is_static:
+                    emit.unsupported(str(index), f"the type {x.type}", "known sizes")
             raise
         emit.require_types(results)
         self.values.update((tensor.name, result) for tensor, result in zip(node.outputs, results, strict=True))

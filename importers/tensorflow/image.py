@@ -58,7 +58,7 @@ def resize_bilinear(
     for dimension, extent in reversed(list(enumerate(_sizes(ctx, size), 1))):
         places, weights = _bilinear(images.type.shape[dimension], extent, align_corners, half_pixel_centers)
         low, high = (ctx.take(images, ctx.elements(at.astype(np.int32)), dimension) for at in places.T)
-        share = ctx.broadcast_in_dim(ctx.elements(weights[:, 1]), low.type.static_shape, [dimension])
+        share = ctx.broadcast_in_dim(ctx.elements(weights[:, 1]), ctx.extents(low), [dimension])
         images = ctx.plus(low, ctx.times(ctx.minus(high, low), share))
     return images
 
@@ -109,11 +109,11 @@ def extract_patches(
 ) -> Value:
     """ExtractImagePatches(images; ksizes, strides, rates, padding) -> patches"""
     layout = Layout.named("NHWC")
-    windows = windows_of(ctx, layout, images.type.shape, ksizes[1:3], strides, padding, (), rates)
+    windows = windows_of(ctx, layout, ctx.extents(images), ksizes[1:3], strides, padding, (), rates)
     low, high = ([0, windows.padding[0][side], windows.padding[1][side], 0] for side in range(2))
     padded = ctx.pad(images, low, high)
     reach = [(size - 1) * rate for size, rate in zip(windows.sizes, windows.dilations, strict=True)]
-    counts = [(padded.type.shape[1 + i] - reach[i] - 1) // windows.strides[i] + 1 for i in range(2)]
+    counts = [(ctx.extent(padded, 1 + i) - reach[i] - 1) // windows.strides[i] + 1 for i in range(2)]
     pieces = []
     for place in np.ndindex(*windows.sizes):
         piece = padded
@@ -184,7 +184,7 @@ def _scattered(ctx: Context, x: Value, places: np.ndarray, weights: np.ndarray, 
         scatter_dims_to_operand_dims=(dimension,),
         index_vector_dim=1,
     )
-    shape = [extent if i == dimension else size for i, size in enumerate(x.type.static_shape)]
+    shape = [extent if i == dimension else size for i, size in enumerate(ctx.extents(x))]
     total = ctx.full(shape, 0, x.type.element_type)
     for at, share in zip(places.T, weights.T, strict=True):
         total = ctx.add(
@@ -203,4 +203,4 @@ def _weighted(ctx: Context, x: Value, weights: np.ndarray, dimension: int) -> Va
     if (weights == 1).all():
         return x
     weight = ctx.elements(weights.astype(x.type.dtype))
-    return ctx.times(x, ctx.broadcast_in_dim(weight, x.type.static_shape, [dimension]))
+    return ctx.times(x, ctx.broadcast_in_dim(weight, ctx.extents(x), [dimension]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trivium.importers.tensorflow.context import Context, Known, Operand, rule
+from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
 from trivium.importers.tensorflow.state import read_value, update
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -17,7 +17,7 @@ def reverse_sequence(ctx: Context, input: Value, seq_lengths: Value, *, seq_dim:
     """ReverseSequence(input, seq_lengths; seq_dim, batch_dim=0) -> output"""
     shape, kind = input.type.shape, seq_lengths.type.element_type
     seq, batch = ctx.axis(seq_dim, len(shape), "seq_dim"), ctx.axis(batch_dim, len(shape), "batch_dim")
-    rows = (shape[batch], shape[seq])
+    rows = (ctx.extent(input, batch), ctx.extent(input, seq))
     place = ctx.iota(rows, 1, kind)
     lengths = ctx.broadcast_in_dim(seq_lengths, rows, [0])
     mirrored = ctx.minus(ctx.minus(lengths, ctx.constant_like(lengths, 1)), place)
@@ -50,7 +50,6 @@ def _gathered(ctx: Context, x: Value, indices: Value, dimension: int, batch: int
     if not batch:
         return ctx.take(x, indices, dimension)
     inner = indices.type.rank - batch  # dimensions of indices that replace `dimension`
-    shape = x.type.shape
     offset = [*range(batch, dimension), *range(dimension + inner, x.type.rank - 1 + inner)]
     numbers = ops.GatherDimensionNumbers(
         offset_dims=tuple(offset),
@@ -60,10 +59,9 @@ def _gathered(ctx: Context, x: Value, indices: Value, dimension: int, batch: int
         start_index_map=(dimension,),
         index_vector_dim=indices.type.rank,
     )
-    sizes = [1 if i < batch or i == dimension else extent for i, extent in enumerate(shape)]
-    rows = ctx.add(ops.Gather(x, indices, dimension_numbers=numbers, slice_sizes=sizes))
+    sizes = [1 if i < batch or i == dimension else extent for i, extent in enumerate(ctx.extents(x))]
     # Gather puts all dimensions of `indices` in order; those before `dimension` are between batch and the others.
-    return rows
+    return ctx.gather(x, indices, numbers, sizes)
 
 
 @rule("GatherNd")
@@ -80,14 +78,16 @@ def resource_gather_nd(ctx: Context, resource: Operand, indices: Value) -> Value
 
 def _gathered_nd(ctx: Context, x: Value, indices: Value) -> Value:
     *places, depth = indices.type.shape
-    rest = x.type.shape[depth:]
+    if depth is None:
+        ctx.unsupported("indices", f"the type {indices.type}", "a known number of indices for each element")
+    rest = ctx.extents(x)[depth:]
     numbers = ops.GatherDimensionNumbers(
         offset_dims=tuple(range(len(places), len(places) + len(rest))),
         collapsed_slice_dims=tuple(range(depth)),
         start_index_map=tuple(range(depth)),
         index_vector_dim=len(places),
     )
-    return ctx.add(ops.Gather(x, indices, dimension_numbers=numbers, slice_sizes=(*(1,) * depth, *rest)))
+    return ctx.gather(x, indices, numbers, [*(1,) * depth, *rest])
 
 
 # Scatters
@@ -119,7 +119,7 @@ def _resource_scatter(op: type | None):
 
         def change(old: Value) -> Value:
             table = old if old.type.rank else ctx.reshape(old, (1,))  # a scalar counts as one row
-            given = ctx.broadcast(updates, (*indices.type.shape, *table.type.shape[1:]))
+            given = ctx.broadcast(updates, (*ctx.extents(indices), *ctx.extents(table)[1:]))
             return ctx.reshape(scattered(ctx, op, table, rows, given), old.type.static_shape)
 
         update(ctx, resource, change)
@@ -140,10 +140,10 @@ _register()
 
 @rule("SparseToDense")
 def sparse_to_dense(
-    ctx: Context, sparse_indices: Value, output_shape: Known, sparse_values: Value, default_value: Value
+    ctx: Context, sparse_indices: Value, output_shape: Tensor, sparse_values: Value, default_value: Value
 ) -> Value:
     """SparseToDense(sparse_indices, output_shape, sparse_values, default_value; validate_indices=true) -> dense"""
-    shape = output_shape.tolist()
+    shape = ctx.given_shape(output_shape, "output_shape")
     depth = sparse_indices.type.static_shape[-1] if sparse_indices.type.rank == 2 else 1
     places = ctx.reshape(sparse_indices, (sparse_indices.type.size // max(depth, 1), depth))
     values = ctx.broadcast(sparse_values, places.type.static_shape[:1])
@@ -151,15 +151,17 @@ def sparse_to_dense(
 
 
 @rule("ScatterNd")
-def scatter_nd(ctx: Context, indices: Value, updates: Value, shape: Known) -> Value:
+def scatter_nd(ctx: Context, indices: Value, updates: Value, shape: Tensor) -> Value:
     """ScatterNd(indices, updates, shape) -> output"""
-    return scattered(ctx, ops.Add, ctx.full(shape.tolist(), 0, updates.type.element_type), indices, updates)
+    return scattered(ctx, ops.Add, ctx.full(ctx.given_shape(shape), 0, updates.type.element_type), indices, updates)
 
 
 def scattered(ctx: Context, op: type | None, x: Value, indices: Value, updates: Value) -> Value:
     """Returns `x` with `updates` combined (or stored, without an op) at the positions given by the vectors in the last
     dimension of `indices`."""
     *places, depth = indices.type.shape
+    if depth is None:
+        ctx.unsupported("indices", f"the type {indices.type}", "a known number of indices for each element")
     count = len(places)
     numbers = ops.ScatterDimensionNumbers(
         update_window_dims=tuple(range(count, updates.type.rank)),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.importers.dynamic import numbers_of
 from trivium.importers.emit import accumulation_type
 from trivium.importers.factorizations import adjoint, diagonal_of, half, identities, lapack, permutation_of
 from trivium.importers.tensorflow.context import Context, Known, rule
@@ -241,7 +242,10 @@ def _register() -> None:
 def _complex_transform(kind: str, count: int):
     def transform(ctx: Context, input: Value) -> Value:
         """FFT(input) -> output"""
-        return _fft(ctx, input, kind, input.type.static_shape[-count:])
+        lengths = numbers_of(ctx.extents(input)[-count:])
+        if lengths is None:
+            ctx.unsupported("input", f"the type {input.type}", "transforms of a known length")
+        return _fft(ctx, input, kind, lengths)
 
     return transform
 
@@ -266,8 +270,8 @@ def _inverse_transform(count: int):
 
 
 def _fft(ctx: Context, x: Value, kind: str, lengths: Sequence[int]) -> Value:
-    if not x.type.size or not math.prod(lengths):
-        shape = (*x.type.static_shape[: -len(lengths)], *lengths)
+    if 0 in x.type.shape or not math.prod(lengths):
+        shape = (*ctx.extents(x)[: -len(lengths)], *lengths)
         if kind == "RFFT":
             shape = (*shape[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0)
         element = x.type.element_type
@@ -279,8 +283,9 @@ def _fft(ctx: Context, x: Value, kind: str, lengths: Sequence[int]) -> Value:
 def _sized(ctx: Context, x: Value, lengths: Sequence[int]) -> Value:
     """Returns `x` cut to the lengths of its last dimensions, which TensorFlow's kernels expect to be there."""
     for d, length in enumerate(lengths, x.type.rank - len(lengths)):
-        if x.type.static_shape[d] < length:
-            ctx.unsupported("input", f"shape {x.type.static_shape}", f"at least {list(lengths)}, the part that is used")
+        extent = x.type.shape[d]
+        if extent is not None and extent < length:
+            ctx.unsupported("input", f"shape {x.type.shape}", f"at least {list(lengths)}, the part that is used")
         x = ctx.slice(x, d, 0, length)
     return x
 

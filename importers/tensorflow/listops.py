@@ -3,14 +3,14 @@ values that conditionals keep for their gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import tensorflow as tf
 
+from trivium.importers.dynamic import Extent
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
-from trivium.importers.tensorflow.lists import Optional, TensorList
+from trivium.importers.tensorflow.lists import Optional, TensorList, joined
 from trivium.importers.tensorflow.types import element_type_of, type_of
 from trivium.ir.core import Value
 from trivium.ir.types import I32, ElementType
@@ -44,14 +44,14 @@ def optional_get_value(ctx: Context, optional: Optional) -> list[Operand]:
 
 
 @rule("TensorListReserve")
-def reserve(ctx: Context, element_shape: Known, num_elements: Known, *, element_dtype: tf.DType) -> TensorList:
+def reserve(ctx: Context, element_shape: Tensor, num_elements: Tensor, *, element_dtype: tf.DType) -> TensorList:
     """TensorListReserve(element_shape, num_elements; element_dtype) -> handle"""
-    count = int(num_elements)
+    (count,) = ctx.entries(num_elements, "num_elements")
     return _filled(ctx, TensorList(_element_type(element_dtype), _static(element_shape), count, count))
 
 
 @rule("EmptyTensorList")
-def empty(ctx: Context, element_shape: Known, max_num_elements: Tensor, *, element_dtype: tf.DType) -> TensorList:
+def empty(ctx: Context, element_shape: Tensor, max_num_elements: Tensor, *, element_dtype: tf.DType) -> TensorList:
     """EmptyTensorList(element_shape, max_num_elements; element_dtype) -> handle"""
     most = int(max_num_elements) if isinstance(max_num_elements, np.ndarray) else -1
     capacity = most if most >= 0 else None
@@ -61,8 +61,8 @@ def empty(ctx: Context, element_shape: Known, max_num_elements: Tensor, *, eleme
 @rule("TensorListFromTensor")
 def from_tensor(ctx: Context, tensor: Value, element_shape: Tensor) -> TensorList:
     """TensorListFromTensor(tensor, element_shape) -> output_handle"""
-    count, *element = tensor.type.static_shape
-    return TensorList(tensor.type.element_type, tuple(element), count, count, (tensor,))
+    count, element = ctx.extent(tensor, 0), tensor.type.shape[1:]
+    return TensorList(tensor.type.element_type, element, count, count, (tensor,))
 
 
 @rule("TensorListSplit")
@@ -71,7 +71,7 @@ def split(ctx: Context, tensor: Value, element_shape: Tensor, lengths: Known) ->
     if len(set(lengths.tolist())) > 1:
         ctx.unsupported("lengths", lengths.tolist(), "elements of one shape")
     count, each = len(lengths), int(lengths[0]) if len(lengths) else 0
-    rows = ctx.reshape(tensor, (count, each, *tensor.type.shape[1:]))
+    rows = ctx.reshape(tensor, (count, each, *ctx.extents(tensor)[1:]))
     return TensorList(tensor.type.element_type, rows.type.shape[1:], count, count, (rows,))
 
 
@@ -143,13 +143,13 @@ def _stays_uniform(into: TensorList, item: np.ndarray) -> bool:
 def _appended(ctx: Context, old: TensorList, tensor: Value) -> TensorList:
     """Pushes outside loops: the list grows by a row."""
     row = ctx.unsqueeze(tensor, [0])
-    old = old.allocated(ctx, tensor.type.shape) if old.every is not None else old
+    old = old.allocated(ctx, ctx.extents(tensor)) if old.every is not None else old
     rows = ctx.concatenate([*old.buffers, row], 0)
-    return replace(old, element=tensor.type.static_shape, length=_moved(ctx, old.length, 1), buffers=(rows,))
+    return replace(old, element=tensor.type.shape, length=_moved(ctx, old.length, 1), buffers=(rows,))
 
 
-def _moved(ctx: Context, length: int | Value, by: int) -> int | Value:
-    return length + by if isinstance(length, int) else ctx.plus(length, ctx.scalar(by, I32))
+def _moved(ctx: Context, length: Extent | Value, by: int) -> Extent | Value:
+    return ctx.plus(length, ctx.scalar(by, I32)) if isinstance(length, Value) else length + by
 
 
 # Whole lists
@@ -186,23 +186,24 @@ def scatter(ctx: Context, tensor: Value, indices: Known, element_shape: Tensor, 
 
 
 @rule("TensorListConcatV2", "TensorListConcat")
-def concat(ctx: Context, input_handle: TensorList, *rest: Tensor, element_dtype: tf.DType) -> tuple[Value, np.ndarray]:
+def concat(ctx: Context, input_handle: TensorList, *rest: Tensor, element_dtype: tf.DType) -> tuple[Value, Tensor]:
     """TensorListConcatV2(input_handle, element_shape, leading_dims; element_dtype) -> tensor, lengths"""
     rows = _rows(ctx, input_handle, None)
-    count, each, *others = rows.type.shape
-    return ctx.reshape(rows, (count * each, *others)), np.full((count,), each, np.int64)
+    return joined(ctx, rows)
 
 
 @rule("TensorListLength")
-def length(ctx: Context, input_handle: TensorList) -> Value | Known:
+def length(ctx: Context, input_handle: TensorList) -> Tensor:
     """TensorListLength(input_handle) -> length"""
-    return input_handle.length if isinstance(input_handle.length, Value) else np.array(input_handle.length, np.int32)
+    count = input_handle.length
+    return np.array(count, np.int32) if isinstance(count, int) else input_handle.count(ctx)
 
 
 @rule("TensorListElementShape")
 def element_shape(ctx: Context, input_handle: TensorList) -> np.ndarray:
     """TensorListElementShape(input_handle) -> element_shape"""
-    shape: Sequence[int] | int = -1 if input_handle.element is None else input_handle.element
+    element = input_handle.element
+    shape = -1 if element is None else [-1 if extent is None else extent for extent in element]
     return np.array(shape, ctx.element_type.dtype)
 
 
@@ -213,26 +214,27 @@ def resize(ctx: Context, input_handle: TensorList, size: Known) -> TensorList:
 
 
 def _rows(ctx: Context, given: TensorList, element_shape: Tensor | None) -> Value:
-    element = given.element if given.element is not None else _static(element_shape)
-    if not given.buffers and element is not None:
-        given = given.allocated(ctx, element)
+    if not given.buffers:
+        element = _static(element_shape) if given.element is None else given.known_element(ctx)
+        given = given if element is None else given.allocated(ctx, element)
     if len(given.buffers) != 1:
         ctx.unsupported("element_shape", "unknown extents", "a static shape")
-    if not isinstance(given.length, int):
+    if isinstance(given.length, Value):
         ctx.unsupported("input_handle", "a length that depends on run-time values", "a known length")
     return ctx.slice(given.buffers[0], 0, 0, given.length)
 
 
 def _row(ctx: Context, tensor: Value, at: int | None) -> Value:
     return (
-        ctx.full((1, *tensor.type.shape[1:]), 0, tensor.type.element_type)
+        ctx.full((1, *ctx.extents(tensor)[1:]), 0, tensor.type.element_type)
         if at is None
         else ctx.slice(tensor, 0, at, at + 1)
     )
 
 
 def _filled(ctx: Context, given: TensorList) -> TensorList:
-    return given if given.element is None else given.allocated(ctx, given.element)
+    is_known = given.element is not None and None not in given.element
+    return given.allocated(ctx, given.known_element(ctx)) if is_known else given
 
 
 def _static(element_shape: Tensor | None) -> tuple[int, ...] | None:

@@ -9,25 +9,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trivium.importers.tensorflow.context import Context, NonTensor, Operand
+from trivium.importers.dynamic import Extent, Size, known_shape
+from trivium.importers.tensorflow.context import Context, NonTensor, Operand, Tensor
 from trivium.importers.tensorflow.state import Variable
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I32, ElementType, TensorType
+from trivium.ir.types import I32, I64, ElementType, compatible
 
 
 @dataclass(frozen=True)
 class TensorList(NonTensor):
-    """`buffers` are absent while the elements' shape is not known; `length` is a number or a 0-d i32 value; `capacity`
-    is the number of rows, `None` as long as it is unknown. If all elements are the same known array, that is `every`,
-    and there is no buffer: loops often keep a shape for their gradients. `form` is an element that is not a tensor.
-    `is_gradient` marks those that hold the gradients of a tensor array, `is_long_enough` those that writing does not
-    lengthen, because the loop around it has been converted with all rows."""
+    """`buffers` are absent while the elements' shape is not known; `length` is an extent, or a 0-d i32 value;
+    `capacity` is the number of rows, `None` as long as it is unknown. If all elements are the same known array, that is
+    `every`, and there is no buffer: loops often keep a shape for their gradients. `form` is an element that is not a
+    tensor. `is_gradient` marks those that hold the gradients of a tensor array, `is_long_enough` those that writing
+    does not lengthen, because the loop around it has been converted with all rows."""
 
     element_type: ElementType | None
-    element: tuple[int, ...] | None
-    capacity: int | None
-    length: int | Value
+    element: tuple[int | None, ...] | None
+    capacity: Extent | None
+    length: Extent | Value
     buffers: tuple[Value, ...] = ()
     every: np.ndarray | None = None
     form: NonTensor | None = None
@@ -39,24 +40,25 @@ class TensorList(NonTensor):
         """Whether nothing is known about the elements except, possibly, their shape."""
         return not self.buffers and self.every is None
 
-    def allocated(self, ctx: Context, element: tuple[int, ...]) -> TensorList:
+    def allocated(self, ctx: Context, element: Sequence[Extent]) -> TensorList:
         """Returns the list with a buffer, for tensors of that shape."""
-        return self.with_rows(ctx, [TensorType(element, self.element_type)])
+        assert self.element_type is not None
+        return self.with_rows(ctx, [(element, self.element_type)])
 
-    def with_rows(self, ctx: Context, parts: Sequence[TensorType]) -> TensorList:
-        """Returns the list with buffers of zeros, for elements that consist of parts of those types."""
+    def with_rows(self, ctx: Context, parts: Sequence[tuple[Sequence[Extent], ElementType]]) -> TensorList:
+        """Returns the list with buffers of zeros, for elements that consist of parts of those shapes and types."""
         if self.buffers:
             return self
-        element = parts[0].static_shape if self.form is None else None
+        element = known_shape(parts[0][0]) if self.form is None else None
         if self.every is not None:
             count = self.capacity if self.capacity is not None else self.length
-            if not isinstance(count, int):
+            if isinstance(count, Value):
                 ctx.unsupported("max_num_elements", "no bound, in a loop whose trip count is not known", "a bound")
             rows = ctx.broadcast(ctx.elements(self.every), (count, *self.every.shape))
             return replace(self, every=None, buffers=(rows,))
         if self.capacity is None:
             ctx.unsupported("max_num_elements", "no bound, in a loop whose trip count is not known", "a bound")
-        buffers = tuple(ctx.full((self.capacity, *part.static_shape), 0, part.element_type) for part in parts)
+        buffers = tuple(ctx.full((self.capacity, *shape), 0, kind) for shape, kind in parts)
         return replace(self, element=element, buffers=buffers)
 
     def grown(self, count: int | None) -> TensorList:
@@ -69,6 +71,8 @@ class TensorList(NonTensor):
         """Returns the list with a number of elements, of which new ones are zeros."""
         if count == self.length and count == self.capacity:
             return self
+        if isinstance(self.capacity, Size):
+            ctx.unsupported("size", count, "a list whose length is known")
         return replace(self, capacity=count, length=count, buffers=tuple(_resized(ctx, x, count) for x in self.buffers))
 
     def parts(self, ctx: Context, counted: bool = True) -> list[Value]:
@@ -78,10 +82,15 @@ class TensorList(NonTensor):
         if self.every is not None:
             return count
         if not self.buffers:
-            if self.element is None:
-                ctx.unsupported("element_shape", "unknown extents", "a static shape")
-            return self.allocated(ctx, self.element).parts(ctx, counted)
+            return self.allocated(ctx, self.known_element(ctx)).parts(ctx, counted)
         return [*self.buffers, *count]
+
+    def known_element(self, ctx: Context) -> list[int]:
+        """Returns the shape of an element, all of which must be known."""
+        shape = [extent for extent in self.element or () if extent is not None]
+        if self.element is None or len(shape) < len(self.element):
+            ctx.unsupported("element_shape", "unknown extents", "a static shape")
+        return shape
 
     def with_parts(self, values: Iterator[Value], counted: bool = True) -> TensorList:
         """Returns the list inside, or after, a region, from its parts there."""
@@ -91,14 +100,15 @@ class TensorList(NonTensor):
             return replace(self, length=length)
         count, *element = rows[0].type.shape
         shape = tuple(element) if self.form is None else None
-        return replace(self, element=shape, capacity=count, buffers=rows, length=length)
+        capacity = self.capacity if count is None else count
+        return replace(self, element=shape, capacity=capacity, buffers=rows, length=length)
 
     def _is_counted(self, counted: bool) -> bool:
         """Whether the length is among the values at the edge of a region."""
         return isinstance(self.length, Value) or (counted and not self.is_long_enough)
 
     def count(self, ctx: Context) -> Value:
-        return self.length if isinstance(self.length, Value) else ctx.scalar(self.length, I32)
+        return self.length if isinstance(self.length, Value) else ctx.number_as(self.length, I32)
 
     def get(self, ctx: Context, index: Value) -> Operand:
         """One element."""
@@ -113,7 +123,7 @@ class TensorList(NonTensor):
         """Returns the list with another element at an index."""
         form = None if isinstance(item, Value) else item
         rows = [item] if isinstance(item, Value) else parts_of(ctx, item, counted=False)
-        whole = replace(self, form=form).with_rows(ctx, [row.type for row in rows])
+        whole = replace(self, form=form).with_rows(ctx, [(ctx.extents(row), row.type.element_type) for row in rows])
         buffers = zip(whole.buffers, rows, strict=True)
         return replace(whole, buffers=tuple(_with_row(ctx, buffer, index, row) for buffer, row in buffers))
 
@@ -155,6 +165,15 @@ def whole_of(form: Operand, values: Iterator[Value], counted: bool = True) -> Op
     return form if isinstance(form, Variable) else next(values)
 
 
+def joined(ctx: Context, rows: Value) -> tuple[Value, Tensor]:
+    """Returns the elements of a list one after another, and how many rows each has."""
+    count, each, *others = ctx.extents(rows)
+    whole = ctx.reshape(rows, (count * each, *others))
+    if isinstance(count, int):
+        return whole, ctx.held([each] * count, I64)
+    return whole, ctx.broadcast(ctx.number_as(each, I64), [count])
+
+
 def _resized(ctx: Context, rows: Value, count: int) -> Value:
     have, *element = rows.type.static_shape
     rows = ctx.slice(rows, 0, 0, min(count, have))
@@ -162,18 +181,20 @@ def _resized(ctx: Context, rows: Value, count: int) -> Value:
 
 
 def _row(ctx: Context, rows: Value, index: Value) -> Value:
+    if rows.type.shape[0] == 0:  # in the body of a loop that never runs
+        return ctx.full(ctx.extents(rows)[1:], 0, rows.type.element_type)
+    if not rows.type.is_static:
+        return ctx.take(rows, index)
     element = rows.type.static_shape[1:]
-    if not rows.type.shape[0]:  # in the body of a loop that never runs
-        return ctx.full(element, 0, rows.type.element_type)
     starts = [index, *(ctx.scalar(0, I32) for _ in element)]
     return ctx.reshape(ctx.add(ops.DynamicSlice(rows, starts, slice_sizes=(1, *element))), element)
 
 
 def _with_row(ctx: Context, rows: Value, index: Value, row: Value) -> Value:
     element = rows.type.shape[1:]
-    if element != row.type.shape:
+    if not compatible(row.type, row.type.with_shape(element)):
         ctx.unsupported("item", f"shape {row.type.shape}, elements have {element}", "elements of one shape")
-    if not rows.type.shape[0]:
+    if rows.type.shape[0] == 0:
         return rows
     starts = [index, *(ctx.scalar(0, I32) for _ in element)]
     return ctx.add(ops.DynamicUpdateSlice(rows, ctx.unsqueeze(row, [0]), starts))

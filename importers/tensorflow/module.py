@@ -84,7 +84,12 @@ def import_graph(
         return _with_counts(emit, [*found, *state], placed)
 
     arg_attrs = [role(x.role, x.name) for x in kept] + [role("input", name) for name in names]
-    function = Function.build("main", types, body, arg_attrs=arg_attrs)
+    try:
+        function = Function.build("main", types, body, arg_attrs=arg_attrs)
+    except Error as error:
+        if not all(kind.is_static for kind in types):
+            error.advice = error.advice or "example inputs: the program then has their sizes"
+        raise
     named = [outputs[i] if i < len(outputs) else "" for i in range(len(function.returned) - len(written))]
     results = [role("output", name) for name in named] + [role(x.role, x.name) for x in written]
     results = [role("output")] * len(function.returned) if placed else results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from trivium.importers.dynamic import Extent, larger
 from trivium.importers.tensorflow.context import Context, Known, Operand, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -15,7 +16,7 @@ from trivium.ir.types import F32
 @rule("BiasAdd", "BiasAddV1")
 def bias_add(ctx: Context, value: Value, bias: Value, *, data_format: str = "NHWC") -> Value:
     """BiasAdd(value, bias; data_format="NHWC") -> output"""
-    return ctx.plus(value, ctx.broadcast_in_dim(bias, value.type.shape, [_channel(value, data_format)]))
+    return ctx.plus(value, ctx.broadcast_in_dim(bias, ctx.extents(value), [_channel(value, data_format)]))
 
 
 @rule("BiasAddGrad")
@@ -164,7 +165,7 @@ def softsign_grad(ctx: Context, gradients: Value, features: Value) -> Value:
 @rule("SoftmaxCrossEntropyWithLogits")
 def softmax_cross_entropy(ctx: Context, features: Value, labels: Value) -> tuple[Value, Value]:
     """SoftmaxCrossEntropyWithLogits(features, labels) -> loss, backprop"""
-    labels = ctx.broadcast(labels, features.type.shape)
+    labels = ctx.broadcast(labels, ctx.extents(features))
     logs = log_softmax(ctx, features)
     # A label of zero counts nothing, even if the logarithm is infinite.
     zero = ctx.constant_like(logs, 0)
@@ -179,7 +180,7 @@ def sparse_softmax_cross_entropy(ctx: Context, features: Value, labels: Value) -
     logs = log_softmax(ctx, features)
     kind = labels.type.element_type
     column = ctx.unsqueeze(labels, [1])
-    at = ctx.compare("EQ", column, ctx.iota(features.type.shape, 1, kind))
+    at = ctx.compare("EQ", column, ctx.iota(ctx.extents(features), 1, kind))
     zero = ctx.constant_like(logs, 0)
     loss = ctx.add(ops.Negate(ctx.reduce(ops.Add, ctx.select(at, logs, zero), [1])))
     backprop = ctx.minus(ctx.add(ops.Exponential(logs)), ctx.convert(at, logs.type.element_type))
@@ -213,26 +214,34 @@ def fused_batch_norm(
     if is_training:
         used_mean, used_variance, count = _moments(ctx, wide, data_format)
         batch_mean = used_mean
-        batch_variance = ctx.scaled(used_variance, count / max(count - 1, 1))  # the unbiased estimate
+        batch_variance = _unbiased(ctx, used_variance, count)
         if exponential_avg_factor != 1:
             batch_mean = _blend(ctx, mean, batch_mean, exponential_avg_factor)
             batch_variance = _blend(ctx, variance, batch_variance, exponential_avg_factor)
     factor = ctx.times(ctx.add(ops.Rsqrt(ctx.plus(used_variance, ctx.constant_like(scale, epsilon)))), scale)
     channel = _channel(x, data_format)
-    centred = ctx.minus(wide, ctx.broadcast_in_dim(used_mean, wide.type.shape, [channel]))
-    scaled = ctx.times(centred, ctx.broadcast_in_dim(factor, wide.type.shape, [channel]))
-    y = ctx.plus(scaled, ctx.broadcast_in_dim(offset, wide.type.shape, [channel]))
+    centred = ctx.minus(wide, ctx.broadcast_in_dim(used_mean, ctx.extents(wide), [channel]))
+    scaled = ctx.times(centred, ctx.broadcast_in_dim(factor, ctx.extents(wide), [channel]))
+    y = ctx.plus(scaled, ctx.broadcast_in_dim(offset, ctx.extents(wide), [channel]))
     results = [ctx.convert(y, x.type.element_type), batch_mean, batch_variance, used_mean, used_variance]
     return results + [ctx.full((0,), 0, F32)] * (len(ctx.node.outputs) - 5)
 
 
-def _moments(ctx: Context, x: Value, data_format: str) -> tuple[Value, Value, int]:
+def _moments(ctx: Context, x: Value, data_format: str) -> tuple[Value, Value, Extent]:
     """Returns mean and variance of each channel, and the number of values that they summarize."""
     channel = _channel(x, data_format)
     others = [d for d in range(x.type.rank) if d != channel]
     mean = ctx.mean(x, others)
-    centred = ctx.minus(x, ctx.broadcast_in_dim(mean, x.type.shape, [channel]))
-    return mean, ctx.mean(ctx.times(centred, centred), others), math.prod(x.type.shape[d] for d in others)
+    centred = ctx.minus(x, ctx.broadcast_in_dim(mean, ctx.extents(x), [channel]))
+    return mean, ctx.mean(ctx.times(centred, centred), others), ctx.count(x, others)
+
+
+def _unbiased(ctx: Context, variance: Value, count: Extent) -> Value:
+    """Returns the estimate of the variance of a whole from that of some values of it."""
+    if isinstance(count, int):
+        return ctx.scaled(variance, count / max(count - 1, 1))
+    less = larger(ctx, count - 1, 1)
+    return ctx.times(variance, ctx.over(ctx.number_as(count, F32), ctx.number_as(less, F32)))
 
 
 def _blend(ctx: Context, old: Value, new: Value, factor: float) -> Value:
@@ -284,7 +293,7 @@ def one_hot(ctx: Context, indices: Value, depth: Known, on_value: Value, off_val
     count = indices.type.rank + 1
     at = ctx.axis(axis, count)
     wide = ctx.unsqueeze(indices, [at])
-    shape = list(wide.type.shape)
+    shape = ctx.extents(wide)
     shape[at] = int(depth)
     hit = ctx.compare("EQ", wide, ctx.iota(shape, at, indices.type.element_type))
     return ctx.select(hit, on_value, off_value)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trivium.importers.convolution import Layout, Windows
+from trivium.importers.dynamic import Extent, is_number
 from trivium.importers.emit import lowest
 from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.importers.tensorflow.convolution import require_entries, windows_of
@@ -28,7 +29,7 @@ def max_pool(
     data_format: str,
 ) -> Value:
     """MaxPool(input; ksize, strides, padding, explicit_paddings=[], data_format="NHWC") -> output"""
-    layout, windows = _windows(ctx, input.type.shape, ksize, strides, padding, data_format, explicit_paddings)
+    layout, windows = _windows(ctx, ctx.extents(input), ksize, strides, padding, data_format, explicit_paddings)
     return _pooled(ctx, ops.Maximum, layout, input, windows)
 
 
@@ -37,7 +38,7 @@ def max_pool_sizes(
     ctx: Context, input: Value, ksize: Known, strides: Known, *, padding: str, data_format: str
 ) -> Value:
     """MaxPoolV2(input, ksize, strides; padding, data_format="NHWC") -> output"""
-    layout, windows = _windows(ctx, input.type.shape, ksize.tolist(), strides.tolist(), padding, data_format)
+    layout, windows = _windows(ctx, ctx.extents(input), ksize.tolist(), strides.tolist(), padding, data_format)
     return _pooled(ctx, ops.Maximum, layout, input, windows)
 
 
@@ -46,7 +47,7 @@ def max_pool_3d(
     ctx: Context, input: Value, *, ksize: tuple[int, ...], strides: tuple[int, ...], padding: str, data_format: str
 ) -> Value:
     """MaxPool3D(input; ksize, strides, padding, data_format="NDHWC") -> output"""
-    layout, windows = _windows(ctx, input.type.shape, ksize, strides, padding, data_format)
+    layout, windows = _windows(ctx, ctx.extents(input), ksize, strides, padding, data_format)
     return _pooled(ctx, ops.Maximum, layout, input, windows)
 
 
@@ -55,9 +56,9 @@ def avg_pool(
     ctx: Context, value: Value, *, ksize: tuple[int, ...], strides: tuple[int, ...], padding: str, data_format: str
 ) -> Value:
     """AvgPool(value; ksize, strides, padding, data_format="NHWC") -> output"""
-    layout, windows = _windows(ctx, value.type.shape, ksize, strides, padding, data_format)
+    layout, windows = _windows(ctx, ctx.extents(value), ksize, strides, padding, data_format)
     total = _pooled(ctx, ops.Add, layout, value, windows)
-    return ctx.over(total, _counts(ctx, layout, value.type.shape, windows, value))
+    return ctx.over(total, _counts(ctx, layout, ctx.extents(value), windows, value))
 
 
 # Gradients
@@ -78,7 +79,7 @@ def max_pool_grad(
 ) -> Value:
     """MaxPoolGrad(orig_input, orig_output, grad; ksize, strides, padding, explicit_paddings=[],
     data_format="NHWC") -> output"""
-    layout, windows = _windows(ctx, orig_input.type.shape, ksize, strides, padding, data_format, explicit_paddings)
+    layout, windows = _windows(ctx, ctx.extents(orig_input), ksize, strides, padding, data_format, explicit_paddings)
     return _scattered(ctx, layout, orig_input, grad, windows)
 
 
@@ -95,7 +96,7 @@ def max_pool_grad_sizes(
     data_format: str,
 ) -> Value:
     """MaxPoolGradV2(orig_input, orig_output, grad, ksize, strides; padding, data_format="NHWC") -> output"""
-    shape = orig_input.type.shape
+    shape = ctx.extents(orig_input)
     layout, windows = _windows(ctx, shape, ksize.tolist(), strides.tolist(), padding, data_format)
     return _scattered(ctx, layout, orig_input, grad, windows)
 
@@ -113,7 +114,7 @@ def max_pool_3d_grad(
     data_format: str,
 ) -> Value:
     """MaxPool3DGrad(orig_input, orig_output, grad; ksize, strides, padding, data_format="NDHWC") -> output"""
-    layout, windows = _windows(ctx, orig_input.type.shape, ksize, strides, padding, data_format)
+    layout, windows = _windows(ctx, ctx.extents(orig_input), ksize, strides, padding, data_format)
     return _scattered(ctx, layout, orig_input, grad, windows)
 
 
@@ -130,7 +131,7 @@ def max_pool_grad_grad(
     data_format: str,
 ) -> Value:
     """MaxPoolGradGrad(orig_input, orig_output, grad; ksize, strides, padding, data_format="NHWC") -> output"""
-    layout, windows = _windows(ctx, orig_input.type.shape, ksize, strides, padding, data_format)
+    layout, windows = _windows(ctx, ctx.extents(orig_input), ksize, strides, padding, data_format)
     return _at_largest(ctx, layout, orig_input, orig_output, grad, windows)
 
 
@@ -147,7 +148,7 @@ def max_pool_grad_grad_sizes(
     data_format: str,
 ) -> Value:
     """MaxPoolGradGradV2(orig_input, orig_output, grad, ksize, strides; padding, data_format="NHWC") -> output"""
-    shape = orig_input.type.shape
+    shape = ctx.extents(orig_input)
     layout, windows = _windows(ctx, shape, ksize.tolist(), strides.tolist(), padding, data_format)
     return _at_largest(ctx, layout, orig_input, orig_output, grad, windows)
 
@@ -236,7 +237,7 @@ def _spread(ctx: Context, layout: Layout, shape: Sequence[int], shares: Value, w
 
 def _windows(
     ctx: Context,
-    shape: Sequence[int],
+    shape: Sequence[Extent],
     ksize: Sequence[int],
     strides: Sequence[int],
     padding: str,
@@ -257,11 +258,11 @@ def _pooled(ctx: Context, op: type, layout: Layout, x: Value, windows: Windows) 
     return ctx.reduce_window(op, x, _along(layout, windows.sizes), _along(layout, windows.strides), padding)
 
 
-def _counts(ctx: Context, layout: Layout, shape: Sequence[int], windows: Windows, like: Value) -> Value:
+def _counts(ctx: Context, layout: Layout, shape: Sequence[Extent], windows: Windows, like: Value) -> Value:
     """Returns how many elements each window contains; padding does not count."""
-    if not any(map(any, windows.padding)):
+    if all(is_number(edge, 0) for pair in windows.padding for edge in pair):
         return ctx.constant_like(like, math.prod(windows.sizes))
-    extents = [shape[i] if i in layout.space else 1 for i in range(len(shape))]
+    extents = [extent if i in layout.space else 1 for i, extent in enumerate(shape)]
     return _pooled(ctx, ops.Add, layout, ctx.full(extents, 1, like.type.element_type), windows)
 
 
@@ -273,8 +274,9 @@ def _along(layout: Layout, values: Sequence[int]) -> list[int]:
     return whole
 
 
-def _edges(layout: Layout, windows: Windows) -> tuple[list[int], list[int]]:
-    low, high = [0] * layout.rank, [0] * layout.rank
+def _edges(layout: Layout, windows: Windows) -> tuple[list[Extent], list[Extent]]:
+    low: list[Extent] = [0] * layout.rank
+    high: list[Extent] = [0] * layout.rank
     for i, (before, after) in zip(layout.space, windows.padding, strict=True):
         low[i], high[i] = before, after
     return low, high

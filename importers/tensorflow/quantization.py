@@ -56,7 +56,7 @@ def fake_quant_grad(
     is_empty = ctx.binary(ops.And, *(ctx.compare("EQ", bound, zero) for bound in (min, max)))
     others = range(inputs.type.rank - min.type.rank)
     bounds = [ctx.select(is_empty, ctx.full_like(min, 0), ctx.reduce(ops.Add, x, others)) for x in shares[1:]]
-    whole = ctx.broadcast(is_empty, inputs.type.static_shape)
+    whole = ctx.broadcast(is_empty, ctx.extents(inputs))
     return [ctx.select(whole, gradients, shares[0]), *bounds]
 
 
@@ -100,7 +100,7 @@ def quantize_and_dequantize(
     most = (1 << (num_bits - signed_input)) - 1
     bounds = _scaled_range(ctx, low, high, least, most)
     if axis >= 0:
-        bounds = [ctx.broadcast_in_dim(x, input.type.static_shape, [axis]) for x in bounds]
+        bounds = [ctx.broadcast_in_dim(x, ctx.extents(input), [axis]) for x in bounds]
     low, high, scale, back = bounds
     if range_given:
         input = ctx.binary(ops.Maximum, ctx.binary(ops.Minimum, input, high), low)
@@ -161,7 +161,7 @@ def dequantize(
     output"""
     least, most = integer_range(input.type.element_type)
     if axis >= 0:
-        low, high = (ctx.broadcast_in_dim(x, input.type.static_shape, [axis]) for x in (min_range, max_range))
+        low, high = (ctx.broadcast_in_dim(x, ctx.extents(input), [axis]) for x in (min_range, max_range))
     else:
         low, high = (ctx.reshape(x, ()) for x in (min_range, max_range))
     numbers = ctx.convert(input, F32)

@@ -148,26 +148,26 @@ def fractions(ctx: Context, words: Value, kind: ElementType) -> Value:
 def stateless_uniform(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
     """StatelessRandomUniformV2(shape, key, counter, alg; dtype=DT_FLOAT) -> output"""
     require_philox(ctx, alg)
-    return uniform(ctx, ctx.extents(shape), key, counter, ctx.element_type)
+    return uniform(ctx, ctx.known_shape(shape), key, counter, ctx.element_type)
 
 
 @rule("StatelessRandomUniform")
 def stateless_uniform_seed(ctx: Context, shape: Known, seed: Value) -> Value:
     """StatelessRandomUniform(shape, seed; dtype=DT_FLOAT) -> output"""
-    return uniform(ctx, ctx.extents(shape), *key_and_counter(ctx, seed), ctx.element_type)
+    return uniform(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed), ctx.element_type)
 
 
 @rule("StatelessRandomNormalV2")
 def stateless_normal(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
     """StatelessRandomNormalV2(shape, key, counter, alg; dtype=DT_FLOAT) -> output"""
     require_philox(ctx, alg)
-    return normal(ctx, ctx.extents(shape), key, counter)
+    return normal(ctx, ctx.known_shape(shape), key, counter)
 
 
 @rule("StatelessRandomNormal")
 def stateless_normal_seed(ctx: Context, shape: Known, seed: Value) -> Value:
     """StatelessRandomNormal(shape, seed; dtype=DT_FLOAT) -> output"""
-    return normal(ctx, ctx.extents(shape), *key_and_counter(ctx, seed))
+    return normal(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed))
 
 
 def normal(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
@@ -194,7 +194,7 @@ def box_muller(ctx: Context, numbers: Value) -> Value:
 def stateless_full_int(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
     """StatelessRandomUniformFullIntV2(shape, key, counter, alg; dtype=DT_UINT64) -> output"""
     require_philox(ctx, alg)
-    return full_ints(ctx, ctx.extents(shape), key, counter)
+    return full_ints(ctx, ctx.known_shape(shape), key, counter)
 
 
 @rule("StatelessRandomUniformIntV2")
@@ -203,19 +203,19 @@ def stateless_int(
 ) -> Value:
     """StatelessRandomUniformIntV2(shape, key, counter, alg, minval, maxval) -> output"""
     require_philox(ctx, alg)
-    return between(ctx, full_ints(ctx, ctx.extents(shape), key, counter), minval, maxval)
+    return between(ctx, full_ints(ctx, ctx.known_shape(shape), key, counter), minval, maxval)
 
 
 @rule("StatelessRandomUniformFullInt")
 def stateless_full_int_seed(ctx: Context, shape: Known, seed: Value) -> Value:
     """StatelessRandomUniformFullInt(shape, seed; dtype=DT_UINT64) -> output"""
-    return full_ints(ctx, ctx.extents(shape), *key_and_counter(ctx, seed))
+    return full_ints(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed))
 
 
 @rule("StatelessRandomUniformInt")
 def stateless_int_seed(ctx: Context, shape: Known, seed: Value, minval: Value, maxval: Value) -> Value:
     """StatelessRandomUniformInt(shape, seed, minval, maxval) -> output"""
-    return between(ctx, full_ints(ctx, ctx.extents(shape), *key_and_counter(ctx, seed)), minval, maxval)
+    return between(ctx, full_ints(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed)), minval, maxval)
 
 
 def full_ints(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
@@ -260,21 +260,21 @@ def drawn(ctx: Context, count: int) -> tuple[Value, Value]:
 @rule("RandomUniform")
 def random_uniform(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
     """RandomUniform(shape; seed=0, seed2=0, dtype) -> output"""
-    extents = ctx.extents(shape)
+    extents = ctx.known_shape(shape)
     return uniform(ctx, extents, *drawn(ctx, 2 * math.prod(extents)), ctx.element_type)
 
 
 @rule("RandomStandardNormal")
 def random_normal(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
     """RandomStandardNormal(shape; seed=0, seed2=0, dtype) -> output"""
-    extents = ctx.extents(shape)
+    extents = ctx.known_shape(shape)
     return normal(ctx, extents, *drawn(ctx, math.prod(extents) + 1))
 
 
 @rule("RandomUniformInt")
 def random_int(ctx: Context, shape: Known, minval: Value, maxval: Value, *, seed: int, seed2: int) -> Value:
     """RandomUniformInt(shape, minval, maxval; seed=0, seed2=0) -> output"""
-    extents = ctx.extents(shape)
+    extents = ctx.known_shape(shape)
     return between(ctx, full_ints(ctx, extents, *drawn(ctx, 2 * math.prod(extents))), minval, maxval)
 
 

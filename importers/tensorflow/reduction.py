@@ -55,12 +55,12 @@ def mean(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: boo
     kind = input.type.element_type
     if not dimensions:
         return input
-    count = int(np.prod([input.type.shape[d] for d in dimensions], dtype=np.int64))
+    count = ctx.count(input, dimensions)
     if is_float(kind) or is_complex(kind) or kind.width == 64:
-        return ctx.over(_wide(ctx, ops.Add, input, dimensions, keep_dims), ctx.scalar(count, kind))
+        return ctx.over(_wide(ctx, ops.Add, input, dimensions, keep_dims), ctx.number_as(count, kind))
     # TensorFlow sums integers in 64 bits.
     total = ctx.reduce(ops.Add, ctx.convert(input, I64), dimensions, keep_dims)
-    return ctx.convert(ctx.over(total, ctx.scalar(count, I64)), kind)
+    return ctx.convert(ctx.over(total, ctx.number_as(count, I64)), kind)
 
 
 @rule("EuclideanNorm")
@@ -129,8 +129,8 @@ def approximate_top_k(
 @rule("InTopKV2")
 def in_top_k(ctx: Context, predictions: Value, targets: Value, k: Known) -> Value:
     """InTopKV2(predictions, targets, k) -> precision"""
-    rows, classes = predictions.type.shape
-    at = ctx.compare("EQ", ctx.unsqueeze(targets, [1]), ctx.iota((rows, classes), 1, targets.type.element_type))
+    places = ctx.iota(ctx.extents(predictions), 1, targets.type.element_type)
+    at = ctx.compare("EQ", ctx.unsqueeze(targets, [1]), places)
     nothing = ctx.full_like(predictions, 0)
     chosen = ctx.reduce(ops.Add, ctx.select(at, predictions, nothing), [1], keep=True)
     better = ctx.convert(ctx.compare("GT", predictions, chosen), I32)

@@ -57,7 +57,7 @@ def truncated(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) 
 @rule("TruncatedNormal")
 def truncated_normal(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
     """TruncatedNormal(shape; seed=0, seed2=0, dtype) -> output"""
-    extents = ctx.extents(shape)
+    extents = ctx.known_shape(shape)
     return truncated(ctx, extents, *drawn(ctx, RESERVED * (math.prod(extents) + 3)))
 
 
@@ -65,13 +65,13 @@ def truncated_normal(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Va
 def stateless_truncated_normal(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
     """StatelessTruncatedNormalV2(shape, key, counter, alg; dtype=DT_FLOAT) -> output"""
     require_philox(ctx, alg)
-    return truncated(ctx, ctx.extents(shape), key, counter)
+    return truncated(ctx, ctx.known_shape(shape), key, counter)
 
 
 @rule("StatelessTruncatedNormal")
 def stateless_truncated_normal_seed(ctx: Context, shape: Known, seed: Value) -> Value:
     """StatelessTruncatedNormal(shape, seed; dtype=DT_FLOAT) -> output"""
-    return truncated(ctx, ctx.extents(shape), *key_and_counter(ctx, seed))
+    return truncated(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed))
 
 
 # Normal numbers between bounds of each row
@@ -82,7 +82,7 @@ def parameterized_truncated_normal(
     ctx: Context, shape: Known, means: Value, stdevs: Value, minvals: Value, maxvals: Value, *, seed: int, seed2: int
 ) -> Value:
     """ParameterizedTruncatedNormal(shape, means, stdevs, minvals, maxvals; seed=0, seed2=0) -> output"""
-    extents = ctx.extents(shape)
+    extents = ctx.known_shape(shape)
     kind = accumulation_type(ctx.element_type)
     numbers = uniform(ctx, extents, *drawn(ctx, 2 * math.prod(extents)), kind)
 
@@ -169,28 +169,28 @@ def _from_variable(ctx: Context, resource: Operand, algorithm: Known, count: int
 @rule("StatefulUniform")
 def stateful_uniform(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
     """StatefulUniform(resource, algorithm, shape; dtype=DT_FLOAT) -> output"""
-    extents = ctx.extents(shape)
+    extents = ctx.known_shape(shape)
     return uniform(ctx, extents, *_from_variable(ctx, resource, algorithm, math.prod(extents)), ctx.element_type)
 
 
 @rule("StatefulStandardNormalV2")
 def stateful_normal(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
     """StatefulStandardNormalV2(resource, algorithm, shape; dtype=DT_FLOAT) -> output"""
-    extents = ctx.extents(shape)
+    extents = ctx.known_shape(shape)
     return normal(ctx, extents, *_from_variable(ctx, resource, algorithm, math.prod(extents)))
 
 
 @rule("StatefulTruncatedNormal")
 def stateful_truncated_normal(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
     """StatefulTruncatedNormal(resource, algorithm, shape; dtype=DT_FLOAT) -> output"""
-    extents = ctx.extents(shape)
+    extents = ctx.known_shape(shape)
     return truncated(ctx, extents, *_from_variable(ctx, resource, algorithm, math.prod(extents)))
 
 
 @rule("StatefulUniformFullInt")
 def stateful_full_int(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
     """StatefulUniformFullInt(resource, algorithm, shape; dtype=DT_UINT64) -> output"""
-    extents = ctx.extents(shape)
+    extents = ctx.known_shape(shape)
     return full_ints(ctx, extents, *_from_variable(ctx, resource, algorithm, math.prod(extents)))
 
 

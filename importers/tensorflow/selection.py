@@ -13,7 +13,7 @@ import numpy as np
 
 from trivium.importers import loops
 from trivium.importers.emit import MAX_RAMP
-from trivium.importers.selection import coordinates
+from trivium.importers.selection import coordinates, ranged, true_places
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule, shape_of
 from trivium.importers.tensorflow.counted import Counted
 from trivium.importers.tensorflow.indexing import scattered
@@ -27,8 +27,11 @@ from trivium.ir.types import F64, I1, I16, I64, is_float
 @rule("Where")
 def where(ctx: Context, condition: Tensor) -> Operand:
     """Where(condition) -> index"""
-    if (known := ctx.known_unless_counted(condition, "condition")) is not None:
+    if (known := ctx.known_if_possible(condition)) is not None:
         return np.argwhere(known).astype(np.int64)
+    if ctx.room is None:
+        columns = true_places(ctx, ctx.convert(ctx.value(condition), I1))
+        return ctx.concatenate([ctx.unsqueeze(x, [1]) for x in columns], 1)
     shape = shape_of(condition)
     kept = ctx.reshape(ctx.convert(ctx.value(condition), I1), (math.prod(shape),))
     if not kept.type.size or not shape:
@@ -255,12 +258,12 @@ LEAST_ROOM = 1024
 @rule("Range")
 def range_(ctx: Context, start: Tensor, limit: Tensor, delta: Tensor) -> Operand:
     """Range(start, limit, delta) -> output"""
-    given = zip((start, limit, delta), ("start", "limit", "delta"), strict=True)
-    known = [ctx.known_unless_counted(x, name) for x, name in given]
-    numbers = [x for x in known if x is not None]
-    if len(numbers) == len(known):
+    given = (start, limit, delta)
+    numbers = [number for x in given if (number := ctx.known_if_possible(x)) is not None]
+    if len(numbers) == len(given):
         return _known_range(ctx, *numbers)
-    return _counted_range(ctx, *map(ctx.value, (start, limit, delta)))
+    values = map(ctx.value, given)
+    return ranged(ctx, *values) if ctx.room is None else _counted_range(ctx, *values)
 
 
 def _known_range(ctx: Context, start: Known, limit: Known, delta: Known) -> Value | np.ndarray:

@@ -1,16 +1,18 @@
 """Shapes: ops that return them, and ops that move elements into another one. Returned shapes are known during
-import."""
+import, unless sizes are dynamic."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 
-from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule, shape_of
+from trivium.importers.dynamic import Extent, numbers_of, with_inferred
+from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, extents_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import is_complex
@@ -19,48 +21,43 @@ from trivium.ir.types import is_complex
 
 
 @rule("Shape")
-def shape(ctx: Context, input: Tensor) -> np.ndarray:
+def shape(ctx: Context, input: Tensor) -> Tensor:
     """Shape(input) -> output"""
-    return np.array(shape_of(input), ctx.element_type.dtype)
+    return ctx.held(extents_of(ctx, input), ctx.element_type)
 
 
 @rule("ShapeN")
-def shape_n(ctx: Context, input: list[Tensor]) -> list[np.ndarray]:
+def shape_n(ctx: Context, input: list[Tensor]) -> list[Tensor]:
     """ShapeN(N * input) -> N * output"""
-    return [np.array(shape_of(x), ctx.element_type.dtype) for x in input]
+    return [ctx.held(extents_of(ctx, x), ctx.element_type) for x in input]
 
 
 @rule("Size")
-def size(ctx: Context, input: Tensor) -> np.ndarray:
+def size(ctx: Context, input: Tensor) -> Tensor:
     """Size(input) -> output"""
-    return np.array(math.prod(shape_of(input)), ctx.element_type.dtype)
+    count, kind = math.prod(extents_of(ctx, input)), ctx.element_type
+    return np.array(count, kind.dtype) if isinstance(count, int) else ctx.number_as(count, kind)
 
 
 @rule("Rank")
 def rank(ctx: Context, input: Tensor) -> np.ndarray:
     """Rank(input) -> output"""
-    return np.array(len(shape_of(input)), np.int32)
+    return np.array(input.ndim if isinstance(input, np.ndarray) else input.type.rank, np.int32)
 
 
 @rule("BroadcastArgs")
-def broadcast_args(ctx: Context, s0: Known, s1: Known) -> np.ndarray:
+def broadcast_args(ctx: Context, s0: Tensor, s1: Tensor) -> Tensor:
     """BroadcastArgs(s0, s1) -> r0"""
-    return np.array(_broadcast(ctx, s0, s1), s0.dtype)
+    shapes = [ctx.given_shape(s, name) for s, name in ((s0, "s0"), (s1, "s1"))]
+    return ctx.held(ctx.common_shape(*shapes), ctx.element_type)
 
 
 @rule("BroadcastGradientArgs")
 def broadcast_gradient_args(ctx: Context, s0: Known, s1: Known) -> list[np.ndarray]:
     """BroadcastGradientArgs(s0, s1) -> r0, r1"""
-    whole = _broadcast(ctx, s0, s1)
+    whole = numbers_of(ctx.common_shape(ctx.given_shape(s0, "s0"), ctx.given_shape(s1, "s1")))
+    assert whole is not None
     return [np.array(_repeated(tuple(s), whole), s0.dtype) for s in (s0, s1)]
-
-
-def _broadcast(ctx: Context, s0: Known, s1: Known) -> tuple[int, ...]:
-    shapes = [ctx.extents(s, name) for s, name in ((s0, "s0"), (s1, "s1"))]
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        ctx.unsupported("s1", list(shapes[1]), f"a shape that fits {list(shapes[0])}")
 
 
 def _repeated(given: Sequence[int], whole: Sequence[int]) -> list[int]:
@@ -99,9 +96,9 @@ def const(ctx: Context, *, value: TensorProto) -> np.ndarray:
 
 
 @rule("Fill")
-def fill(ctx: Context, dims: Known, value: Value) -> Value:
+def fill(ctx: Context, dims: Tensor, value: Value) -> Value:
     """Fill(dims, value) -> output"""
-    return ctx.broadcast(value, ctx.extents(dims, "dims"))
+    return ctx.broadcast(value, ctx.given_shape(dims, "dims"))
 
 
 @rule("LinSpace")
@@ -116,22 +113,18 @@ def lin_space(ctx: Context, start: Value, stop: Value, num: Known) -> Value:
 
 
 @rule("Empty")
-def empty(ctx: Context, shape: Known, *, init: bool) -> Value:
+def empty(ctx: Context, shape: Tensor, *, init: bool) -> Value:
     """Empty(shape; init=false) -> output"""
-    return ctx.full(ctx.extents(shape), 0, ctx.element_type)
+    return ctx.full(ctx.given_shape(shape), 0, ctx.element_type)
 
 
 # The same elements in another shape
 
 
 @rule("Reshape")
-def reshape(ctx: Context, tensor: Value, shape: Known) -> Value:
+def reshape(ctx: Context, tensor: Value, shape: Tensor) -> Value:
     """Reshape(tensor, shape) -> output"""
-    extents = [int(extent) for extent in shape]
-    if -1 in extents:
-        others = -math.prod(extents)
-        extents[extents.index(-1)] = tensor.type.size // others if others else 0
-    return ctx.reshape(tensor, extents)
+    return ctx.reshape(tensor, with_inferred(ctx, ctx.entries(shape, "shape"), ctx.extents(tensor)))
 
 
 @rule("ExpandDims")
@@ -144,6 +137,8 @@ def expand_dims(ctx: Context, input: Value, dim: Known) -> Value:
 def squeeze(ctx: Context, input: Value, *, squeeze_dims: tuple[int, ...]) -> Value:
     """Squeeze(input; squeeze_dims=[]) -> output"""
     chosen = [ctx.axis(d, input.type.rank, "squeeze_dims") for d in squeeze_dims]
+    if not (chosen or input.type.is_static):
+        ctx.unsupported("squeeze_dims", f"none for {input.type}", "some: the rank of the result depends on sizes")
     return ctx.squeeze(input, chosen or [i for i, extent in enumerate(input.type.shape) if extent == 1])
 
 
@@ -167,9 +162,9 @@ def reverse(ctx: Context, tensor: Value, axis: Known) -> Value:
 @rule("MatrixBandPart")
 def matrix_band_part(ctx: Context, input: Value, num_lower: Known, num_upper: Known) -> Value:
     """MatrixBandPart(input, num_lower, num_upper) -> band"""
-    rows, columns = input.type.static_shape[-2:]
+    rows, columns = ctx.extents(input)[-2:]
     for bound, most, argument in ((num_lower, rows, "num_lower"), (num_upper, columns, "num_upper")):
-        if bound > most:
+        if isinstance(most, int) and bound > most:
             ctx.unsupported(argument, int(bound), f"a negative number, or at most {most}")
     distance = ctx.minus(ctx.iota((rows, columns), 0), ctx.iota((rows, columns), 1))
     for bound, direction in ((int(num_lower), "LE"), (-int(num_upper), "GE")):
@@ -183,20 +178,20 @@ def matrix_band_part(ctx: Context, input: Value, num_lower: Known, num_upper: Kn
 
 
 @rule("BroadcastTo")
-def broadcast_to(ctx: Context, input: Value, shape: Known) -> Value:
+def broadcast_to(ctx: Context, input: Value, shape: Tensor) -> Value:
     """BroadcastTo(input, shape) -> output"""
-    extents = [int(n) for n in shape]
-    own = (1,) * (len(extents) - input.type.rank) + input.type.static_shape
-    return ctx.broadcast(input, [extent if n < 0 else n for n, extent in zip(extents, own, strict=True)])
+    wanted = ctx.entries(shape, "shape")
+    own = [1] * (len(wanted) - input.type.rank) + ctx.extents(input)
+    return ctx.broadcast(input, [have if n == -1 else n for n, have in zip(wanted, own, strict=True)])
 
 
 @rule("Tile")
-def tile(ctx: Context, input: Value, multiples: Known) -> Value:
+def tile(ctx: Context, input: Value, multiples: Tensor) -> Value:
     """Tile(input, multiples) -> output"""
-    shape = input.type.shape
-    spread = [extent for pair in zip(multiples, shape, strict=True) for extent in pair]
-    repeated = ctx.broadcast_in_dim(input, [int(extent) for extent in spread], range(1, 2 * len(shape), 2))
-    return ctx.reshape(repeated, [int(n) * extent for n, extent in zip(multiples, shape, strict=True)])
+    shape, counts = ctx.extents(input), ctx.given_shape(multiples, "multiples")
+    spread = [extent for pair in zip(counts, shape, strict=True) for extent in pair]
+    repeated = ctx.broadcast_in_dim(input, spread, range(1, 2 * len(shape), 2))
+    return ctx.reshape(repeated, [n * extent for n, extent in zip(counts, shape, strict=True)])
 
 
 @rule("ConcatV2")
@@ -229,23 +224,23 @@ def unpack(ctx: Context, value: Value, *, num: int, axis: int) -> list[Value]:
 def split(ctx: Context, split_dim: Known, value: Value, *, num_split: int) -> list[Value]:
     """Split(split_dim, value; num_split) -> num_split * output"""
     at = ctx.axis(split_dim, value.type.rank, "split_dim")
-    return pieces(ctx, value, [value.type.shape[at] // num_split] * num_split, at)
+    return pieces(ctx, value, [ctx.extent(value, at) // num_split] * num_split, at)
 
 
 @rule("SplitV")
-def split_sizes(ctx: Context, value: Value, size_splits: Known, axis: Known) -> list[Value]:
+def split_sizes(ctx: Context, value: Value, size_splits: Tensor, axis: Known) -> list[Value]:
     """SplitV(value, size_splits, split_dim; num_split) -> num_split * output"""
     at = ctx.axis(axis, value.type.rank)
-    sizes = [int(n) for n in size_splits]
+    sizes = ctx.entries(size_splits, "size_splits")
     if -1 in sizes:
-        sizes[sizes.index(-1)] = value.type.shape[at] - sum(sizes) - 1
+        sizes[sizes.index(-1)] = ctx.extent(value, at) - sum(sizes) - 1
     return pieces(ctx, value, sizes, at)
 
 
-def pieces(ctx: Context, x: Value, sizes: Sequence[int], dimension: int) -> list[Value]:
+def pieces(ctx: Context, x: Value, sizes: Sequence[Extent], dimension: int) -> list[Value]:
     """Returns `x` cut along a dimension into pieces of the given sizes."""
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return [ctx.slice(x, dimension, start, start + n) for start, n in zip(starts, sizes, strict=True)]
+    starts = [0, *accumulate(sizes)]
+    return [ctx.slice(x, dimension, start, start + n) for start, n in zip(starts, sizes, strict=False)]
 
 
 @rule("Pad")
@@ -269,11 +264,11 @@ def mirror_pad(ctx: Context, input: Value, paddings: Known, *, mode: str) -> Val
     """MirrorPad(input, paddings; mode) -> output"""
     skip = 1 if mode == "REFLECT" else 0  # the edge itself is not repeated
     for d, (low, high) in enumerate(paddings.tolist()):
-        extent = input.type.shape[d]
+        extent = ctx.extent(input, d)
         before = ctx.slice(input, d, skip, low + skip)
         after = ctx.slice(input, d, extent - high - skip, extent - skip)
         parts = [_flipped(ctx, before, d), input, _flipped(ctx, after, d)]
-        input = ctx.concatenate([x for x in parts if x.type.shape[d]], d)
+        input = ctx.concatenate([x for x in parts if x.type.shape[d] != 0], d)
     return input
 
 
@@ -307,7 +302,9 @@ def roll(ctx: Context, input: Value, shift: Known, axis: Known) -> Value:
     """Roll(input, shift, axis) -> output"""
     for amount, d in zip(np.ravel(shift).tolist(), np.ravel(axis).tolist(), strict=True):
         at = ctx.axis(d, input.type.rank)
-        extent = input.type.shape[at]
+        extent = ctx.extent(input, at)
+        if not isinstance(extent, int):
+            ctx.unsupported("input", f"the type {input.type}", f"a known extent of dimension {at}")
         cut = -amount % extent if extent else 0
         if cut:
             input = ctx.concatenate([ctx.slice(input, at, cut, extent), ctx.slice(input, at, 0, cut)], at)
@@ -324,7 +321,7 @@ def space_to_batch(ctx: Context, input: Value, block_shape: Known, paddings: Kno
     rest = input.type.rank - count - 1
     low, high = ([0, *edge, *[0] * rest] for edge in _edges(paddings))
     x = ctx.pad(input, low, high)
-    batch, *shape = x.type.shape
+    batch, *shape = ctx.extents(x)
     inner = [part for extent, n in zip(shape, blocks, strict=False) for part in (extent // n, n)]
     x = ctx.reshape(x, [batch, *inner, *shape[count:]])
     places = [1 + 2 * i for i in range(count)]
@@ -338,14 +335,14 @@ def space_to_batch(ctx: Context, input: Value, block_shape: Known, paddings: Kno
 def batch_to_space(ctx: Context, input: Value, block_shape: Known, crops: Known) -> Value:
     """BatchToSpaceND(input, block_shape, crops) -> output"""
     count, blocks = len(block_shape), [int(n) for n in block_shape]
-    batch, *shape = input.type.shape
+    batch, *shape = ctx.extents(input)
     outer = batch // math.prod(blocks)
     x = ctx.reshape(input, [*blocks, outer, *shape])
     order = [count, *(place for i in range(count) for place in (count + 1 + i, i)), *range(2 * count + 1, x.type.rank)]
     x = ctx.transpose(x, order)
     x = ctx.reshape(x, [outer, *(extent * n for extent, n in zip(shape, blocks, strict=False)), *shape[count:]])
     for i, (low, high) in enumerate(crops.tolist(), 1):
-        x = ctx.slice(x, i, low, x.type.shape[i] - high)
+        x = ctx.slice(x, i, low, ctx.extent(x, i) - high)
     return x
 
 
@@ -365,7 +362,7 @@ def batch_to_space_2d(ctx: Context, input: Value, crops: Known, *, block_size: i
 def space_to_depth(ctx: Context, input: Value, *, block_size: int, data_format: str) -> Value:
     """SpaceToDepth(input; block_size, data_format="NHWC") -> output"""
     x = _channels_last(ctx, input, data_format)
-    n, h, w, c = x.type.shape
+    n, h, w, c = ctx.extents(x)
     b = block_size
     x = ctx.transpose(ctx.reshape(x, (n, h // b, b, w // b, b, c)), (0, 1, 3, 2, 4, 5))
     return _channels_back(ctx, ctx.reshape(x, (n, h // b, w // b, b * b * c)), data_format)
@@ -375,7 +372,7 @@ def space_to_depth(ctx: Context, input: Value, *, block_size: int, data_format: 
 def depth_to_space(ctx: Context, input: Value, *, block_size: int, data_format: str) -> Value:
     """DepthToSpace(input; block_size, data_format="NHWC") -> output"""
     x = _channels_last(ctx, input, data_format)
-    n, h, w, c = x.type.shape
+    n, h, w, c = ctx.extents(x)
     b = block_size
     x = ctx.transpose(ctx.reshape(x, (n, h, w, b, b, c // b**2)), (0, 1, 3, 2, 4, 5))
     return _channels_back(ctx, ctx.reshape(x, (n, h * b, w * b, c // b**2)), data_format)

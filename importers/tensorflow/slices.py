@@ -6,17 +6,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from trivium.importers.context import evaluate_known
+from trivium.importers.dynamic import (
+    Extent,
+    Size,
+    clamped,
+    from_front,
+    is_number,
+    larger,
+    numbers_of,
+    scalar_of,
+)
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
 from trivium.importers.tensorflow.state import read_value, update
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I1
-
-Entry = int | Value
-"""An entry of an index: a number, or a 0-d value that is computed at run time."""
 
 
 @dataclass(frozen=True)
@@ -24,23 +28,23 @@ class Cut:
     """A strided slice: for each dimension a start, a number of elements and a step; then the shape of the result. The
     dimensions in `picked` are whole here; of each of them, the result has the slice at an index."""
 
-    starts: list[int]
-    counts: list[int]
+    starts: list[Extent]
+    counts: list[Extent]
     steps: list[int]
-    shape: list[int]
+    shape: list[Extent]
     picked: dict[int, Value]
 
     @property
-    def sizes(self) -> list[int]:
+    def sizes(self) -> list[Extent]:
         """The number of elements of each dimension, before some are dropped and others inserted."""
         return [1 if d in self.picked else count for d, count in enumerate(self.counts)]
 
 
 def cut_of(
     ctx: Context,
-    shape: Sequence[int],
-    begin: Sequence[Entry],
-    end: Sequence[Entry],
+    shape: Sequence[Extent],
+    begin: Sequence[Extent],
+    end: Sequence[Extent],
     strides: Sequence[int],
     masks: Sequence[int],
 ) -> Cut:
@@ -49,17 +53,10 @@ def cut_of(
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = masks
     cut = Cut([], [], [], [], {})
 
-    def keep(start: int, count: int, step: int) -> None:
+    def keep(start: Extent, count: Extent, step: int) -> None:
         cut.starts.append(start)
         cut.counts.append(count)
         cut.steps.append(step)
-
-    def bound(mask: int, entry: Entry, i: int) -> int | None:
-        if _has(mask, i):
-            return None
-        if isinstance(entry, Value):
-            ctx.unsupported("begin", "a value computed at run time", "indices, or bounds that are known")
-        return entry
 
     named = [i for i in range(len(begin)) if not _has(new_axis_mask, i) and not _has(ellipsis_mask, i)]
     if len(named) > len(shape):
@@ -74,16 +71,22 @@ def cut_of(
             cut.shape.append(1)
         elif _has(shrink_axis_mask, i):
             index = begin[i]
-            if isinstance(index, Value):
-                cut.picked[at] = _counted(ctx, index, shape[at])
-                keep(0, shape[at], 1)
+            extent = shape[at]
+            if isinstance(index, int):
+                keep(
+                    ctx.axis(index, extent, "begin") if isinstance(extent, int) else from_front(ctx, index, extent),
+                    1,
+                    1,
+                )
             else:
-                keep(ctx.axis(index, shape[at], "begin"), 1, 1)
+                cut.picked[at] = scalar_of(ctx, from_front(ctx, index, extent))
+                keep(0, extent, 1)
         else:
-            first, last = bound(begin_mask, begin[i], i), bound(end_mask, end[i], i)
-            places = range(*slice(first, last, strides[i]).indices(shape[at]))
-            keep(places.start if len(places) else 0, len(places), strides[i])
-            cut.shape.append(len(places))
+            first = None if _has(begin_mask, i) else begin[i]
+            last = None if _has(end_mask, i) else end[i]
+            start, count = _span(ctx, shape[at], first, last, strides[i])
+            keep(start, count, strides[i])
+            cut.shape.append(count)
     for extent in shape[len(cut.starts) :]:
         keep(0, extent, 1)
         cut.shape.append(extent)
@@ -94,34 +97,33 @@ def _has(mask: int, i: int) -> bool:
     return bool(mask >> i & 1)
 
 
-def _counted(ctx: Context, index: Value, extent: int) -> Value:
-    """Returns an index counted from the front."""
-    is_negative = ctx.compare("LT", index, ctx.constant_like(index, 0))
-    return ctx.select(is_negative, ctx.plus(index, ctx.constant_like(index, extent)), index)
+def _span(ctx: Context, extent: Extent, first: Extent | None, last: Extent | None, step: int) -> tuple[Extent, Extent]:
+    """Returns where a slice of a dimension starts, and how many elements it has."""
+    if isinstance(extent, int) and not isinstance(first, Size) and not isinstance(last, Size):
+        places = range(*slice(first, last, step).indices(extent))
+        return (places.start if len(places) else 0), len(places)
+    if first is None and last is None:
+        return (0 if step > 0 else extent - 1), (extent + abs(step) - 1) // abs(step)
+    # Bounds backwards are those of the elements that come last in the forward direction.
+    low, high = (0, extent) if step > 0 else (-1, extent - 1)
+    ends = [low, high] if step > 0 else [high, low]
+    for i, bound in enumerate((first, last)):
+        if bound is not None:
+            is_edge = is_number(bound, 0) and step > 0
+            ends[i] = 0 if is_edge else clamped(ctx, from_front(ctx, bound, extent), low, high)
+    length = ends[1] - ends[0] if step > 0 else ends[0] - ends[1]
+    length = length if is_number(ends[0], 0) and step > 0 else larger(ctx, length, 0)
+    return ends[0], (length + abs(step) - 1) // abs(step)
 
 
-def _read_cut(ctx: Context, shape: Sequence[int], bounds: Sequence[Tensor], masks: Sequence[int]) -> Cut:
-    begin, end = (_entries(ctx, x) for x in bounds[:2])
+def _read_cut(ctx: Context, shape: Sequence[Extent], bounds: Sequence[Tensor], masks: Sequence[int]) -> Cut:
+    begin, end = (ctx.entries(x, name) for x, name in zip(bounds[:2], ("begin", "end"), strict=True))
     steps = ctx.known(bounds[2], "strides").tolist()
     if not len(begin) == len(end) == len(steps):
         ctx.unsupported("strides", steps, f"as many as begin, {len(begin)}, and end, {len(end)}")
     if 0 in steps:
         ctx.unsupported("strides", steps, "numbers that are not zero")
     return cut_of(ctx, shape, begin, end, steps, masks)
-
-
-def _entries(ctx: Context, x: Tensor) -> list[Entry]:
-    """Returns the elements of a vector."""
-    if isinstance(x, np.ndarray):
-        return x.tolist()
-    # It is joined of numbers, of which only some are computed at run time.
-    op = x.defining_op
-    if isinstance(op, ops.Concatenate) and all(part.type.shape == (1,) for part in op.inputs):
-        parts = op.inputs
-    else:
-        parts = [ctx.slice(x, 0, i, i + 1) for i in range(x.type.static_shape[0])]
-    known = [evaluate_known(part) for part in parts]
-    return [ctx.reshape(part, ()) if array is None else int(array[0]) for part, array in zip(parts, known, strict=True)]
 
 
 @rule("StridedSlice")
@@ -141,23 +143,39 @@ def strided_slice(
     """StridedSlice(input, begin, end, strides; begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
     shrink_axis_mask=0) -> output"""
     masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-    cut = _read_cut(ctx, input.type.shape, (begin, end, strides), masks)
+    cut = _read_cut(ctx, ctx.extents(input), (begin, end, strides), masks)
     return ctx.reshape(_taken(ctx, input, cut), cut.shape)
 
 
 def _taken(ctx: Context, x: Value, cut: Cut) -> Value:
-    if not all(cut.counts):
+    if any(is_number(count, 0) for count in cut.counts):
         return ctx.full(cut.sizes, 0, x.type.element_type)
     # A backward slice is a forward one, then reversed.
-    spans = [(count - 1) * step for count, step in zip(cut.counts, cut.steps, strict=True)]
-    lows = [min(start, start + span) for start, span in zip(cut.starts, spans, strict=True)]
-    highs = [max(start, start + span) + 1 for start, span in zip(cut.starts, spans, strict=True)]
+    ends = [_ends(*span) for span in zip(cut.starts, cut.counts, cut.steps, strict=True)]
+    lows, highs = numbers_of([low for low, _ in ends]), numbers_of([high for _, high in ends])
     backwards = tuple(i for i, step in enumerate(cut.steps) if step < 0)
     steps = [abs(step) for step in cut.steps]
-    if lows != [0] * len(lows) or highs != list(x.type.shape) or any(step != 1 for step in steps):
+    if lows is None or highs is None or not x.type.is_static:
+        for dimension, ((low, high), count) in enumerate(zip(ends, cut.counts, strict=True)):
+            whole = steps[dimension] == 1
+            x = ctx.window(x, dimension, low, count) if whole else ctx.slice(x, dimension, low, high, steps[dimension])
+    elif any(lows) or highs != x.type.shape or any(step != 1 for step in steps):
         x = ctx.add(ops.Slice(x, start_indices=lows, limit_indices=highs, strides=steps))
     x = ctx.add(ops.Reverse(x, dimensions=backwards)) if backwards else x
-    return ctx.add(ops.DynamicSlice(x, _places(ctx, cut), slice_sizes=cut.sizes)) if cut.picked else x
+    sizes = numbers_of(cut.sizes)
+    if sizes is not None and cut.picked:
+        return ctx.add(ops.DynamicSlice(x, _places(ctx, cut), slice_sizes=sizes))
+    for dimension, place in cut.picked.items():
+        x = ctx.unsqueeze(ctx.take(x, place, dimension), [dimension])
+    return x
+
+
+def _ends(start: Extent, count: Extent, step: int) -> tuple[Extent, Extent]:
+    """Returns the bounds of a slice in the forward direction."""
+    if step == 1:
+        return start, start + count
+    span = (count - 1) * step
+    return (start, start + span + 1) if step > 0 else (start + span, start + 1)
 
 
 def _places(ctx: Context, cut: Cut) -> list[Value]:
@@ -183,14 +201,14 @@ def strided_slice_grad(
 ) -> Value:
     """StridedSliceGrad(shape, begin, end, strides, dy; begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
     shrink_axis_mask=0) -> output"""
-    extents = shape.tolist()
+    extents = ctx.known_shape(shape)
     masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     return _put(ctx, extents, _read_cut(ctx, extents, (begin, end, strides), masks), dy)
 
 
-def _put(ctx: Context, extents: Sequence[int], cut: Cut, x: Value) -> Value:
+def _put(ctx: Context, extents: Sequence[Extent], cut: Cut, x: Value) -> Value:
     """Returns `x` among zeros, at the positions from which a cut of an array of the given extents would take it."""
-    if not all(cut.counts):
+    if any(is_number(count, 0) for count in cut.counts):
         return ctx.full(extents, 0, x.type.element_type)
     x = ctx.reshape(x, cut.sizes)
     if cut.picked:
@@ -199,28 +217,28 @@ def _put(ctx: Context, extents: Sequence[int], cut: Cut, x: Value) -> Value:
         x = ctx.add(ops.Reverse(x, dimensions=backwards))
     low, high, interior = [], [], []
     for extent, start, count, step in zip(extents, cut.starts, cut.counts, cut.steps, strict=True):
-        span = (count - 1) * step
-        low.append(min(start, start + span))
-        high.append(extent - 1 - max(start, start + span))
-        interior.append(abs(step) - 1 if count > 1 else 0)
+        first, after = _ends(start, count, step)
+        low.append(first)
+        high.append(extent - after)
+        interior.append(abs(step) - 1 if count != 1 else 0)
     return ctx.pad(x, low, high, 0, interior)
 
 
 @rule("Slice")
-def slice_(ctx: Context, input: Value, begin: Tensor, size: Known) -> Value:
+def slice_(ctx: Context, input: Value, begin: Tensor, size: Tensor) -> Value:
     """Slice(input, begin, size) -> output"""
-    shape, sizes = input.type.shape, size.tolist()
-    if isinstance(begin, np.ndarray):
-        starts = begin.tolist()
-        limits = [extent if n < 0 else at + n for at, n, extent in zip(starts, sizes, shape, strict=True)]
-        return ctx.add(ops.Slice(input, start_indices=starts, limit_indices=limits, strides=[1] * len(shape)))
-    entries = _entries(ctx, begin)
-    for d, (at, n) in enumerate(zip(entries, sizes, strict=True)):
-        if n < 0 and isinstance(at, Value):
-            ctx.unsupported("size", sizes, "known sizes, with a begin that is computed at run time")
-        sizes[d] = shape[d] - at if n < 0 else n
-    starts = _scalars(ctx, begin)
-    return ctx.add(ops.DynamicSlice(input, starts, slice_sizes=sizes))
+    shape, starts = ctx.extents(input), ctx.entries(begin, "begin")
+    given = zip(shape, starts, ctx.entries(size, "size"), strict=True)
+    counts = [extent - at if n == -1 else n for extent, at, n in given]
+    known, places = numbers_of(counts), numbers_of(starts)
+    if places is None and known is not None:
+        return ctx.add(ops.DynamicSlice(input, _scalars(ctx, ctx.value(begin)), slice_sizes=known))
+    if places is not None and known is not None and input.type.is_static:
+        limits = [at + n for at, n in zip(places, known, strict=True)]
+        return ctx.add(ops.Slice(input, start_indices=places, limit_indices=limits, strides=[1] * len(shape)))
+    for dimension, (at, count) in enumerate(zip(starts, counts, strict=True)):
+        input = ctx.window(input, dimension, at, count)
+    return input
 
 
 @rule("TensorStridedSliceUpdate")
@@ -241,7 +259,7 @@ def strided_slice_update(
     """TensorStridedSliceUpdate(input, begin, end, strides, value; begin_mask=0, end_mask=0, ellipsis_mask=0,
     new_axis_mask=0, shrink_axis_mask=0) -> output"""
     masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-    return _replaced(ctx, input, _read_cut(ctx, input.type.shape, (begin, end, strides), masks), value)
+    return _replaced(ctx, input, _read_cut(ctx, ctx.extents(input), (begin, end, strides), masks), value)
 
 
 @rule("ResourceStridedSliceAssign")
@@ -262,17 +280,18 @@ def strided_slice_assign(
     """ResourceStridedSliceAssign(ref, begin, end, strides, value; begin_mask=0, end_mask=0, ellipsis_mask=0,
     new_axis_mask=0, shrink_axis_mask=0)"""
     masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-    cut = _read_cut(ctx, read_value(ctx, ref).type.shape, (begin, end, strides), masks)
+    cut = _read_cut(ctx, ctx.extents(read_value(ctx, ref)), (begin, end, strides), masks)
     update(ctx, ref, lambda old: _replaced(ctx, old, cut, value))
 
 
 def _replaced(ctx: Context, x: Value, cut: Cut, new: Value) -> Value:
     """Returns `x` with other elements at the positions of a cut."""
-    if cut.picked and cut.counts == list(x.type.shape) and all(step == 1 for step in cut.steps) and all(cut.counts):
+    extents = ctx.extents(x)
+    if cut.picked and cut.counts == extents and all(step == 1 for step in cut.steps) and all(cut.counts):
         whole = ctx.reshape(ctx.broadcast(new, cut.shape), cut.sizes)
         return ctx.add(ops.DynamicUpdateSlice(x, whole, _places(ctx, cut)))
-    hit = _put(ctx, x.type.shape, cut, ctx.full(cut.shape, True, I1))
-    return ctx.select(hit, _put(ctx, x.type.shape, cut, ctx.broadcast(new, cut.shape)), x)
+    hit = _put(ctx, extents, cut, ctx.full(cut.shape, True, I1))
+    return ctx.select(hit, _put(ctx, extents, cut, ctx.broadcast(new, cut.shape)), x)
 
 
 @rule("XlaDynamicSlice")

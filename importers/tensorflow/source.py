@@ -227,14 +227,16 @@ def _keras(model: Callable[..., object], args: Sequence[object]) -> tuple[Tracea
 
 
 def examples_for(arguments: Sequence[tf.Tensor], args: Sequence[object], kwargs: Mapping[str, object]) -> list[Shaped]:
-    """Returns for each input of a graph an object that determines its shape: the input itself if that is static,
-    otherwise the example."""
-    if all(tensor.shape.is_fully_defined() and tensor.dtype != tf.resource for tensor in arguments):
-        return list(arguments)
+    """Returns for each input of a graph an object that determines its shape: the example, if there are any and sizes
+    of the inputs are unknown; otherwise the input itself."""
     by_name = {name: x for name, x in kwargs.items() if is_shaped(x)}
     flat = [x for x in tf.nest.flatten(list(args)) if is_shaped(x)]
+    is_static = all(tensor.shape.is_fully_defined() for tensor in arguments)
+    if (is_static or not (by_name or flat)) and not any(tensor.dtype == tf.resource for tensor in arguments):
+        return list(arguments)
     if len(by_name) + len(flat) != len(arguments):
         shapes = ", ".join(f"{tensor.op.name}: {tensor.shape}" for tensor in arguments)
-        raise Error(f"the inputs have dynamic shapes ({shapes}), expected example inputs that give them")
+        has = f"{len(by_name) + len(flat)} example inputs"
+        raise Error(f"{has} for inputs of dynamic shapes ({shapes}), expected one for each, or none")
     positional = iter(flat)
     return [by_name[tensor.op.name] if tensor.op.name in by_name else next(positional) for tensor in arguments]

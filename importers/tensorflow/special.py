@@ -35,7 +35,7 @@ _Q2 = (1, 6.02427039364742014, 3.67983563856160859, 1.37702099489081330, 0.21623
 @rule("Polygamma")
 def polygamma(ctx: Context, a: Value, x: Value) -> Value:
     """Polygamma(a, x) -> z"""
-    a, x = (ctx.broadcast(v, np.broadcast_shapes(a.type.static_shape, x.type.static_shape)) for v in (a, x))
+    a, x = ctx.aligned(a, x)
     # Where TensorFlow's zeta function has a pole, its sign is that of one side, or unknown.
     half = ctx.scaled(a, 0.5)
     is_odd = ctx.compare("EQ", ctx.minus(half, ctx.add(ops.Floor(half))), ctx.full_like(half, 0.5))
@@ -72,8 +72,7 @@ def _where_high(ctx: Context, a: Value, x: Value, found: Value) -> Value:
 @rule("Zeta")
 def zeta(ctx: Context, x: Value, q: Value) -> Value:
     """Zeta(x, q) -> z"""
-    shape = np.broadcast_shapes(x.type.static_shape, q.type.static_shape)
-    x, q = (ctx.broadcast(v, shape) for v in (x, q))
+    x, q = ctx.aligned(x, q)
     endless, nothing = ctx.full_like(x, math.inf), ctx.full_like(x, math.nan)
     found = ctx.add(ops.Zeta(x, q))
     # Some term is infinite: its base is below 1, or the sum is one of TensorFlow's poles, at infinity too.
@@ -234,8 +233,7 @@ def betainc(ctx: Context, a: Value, b: Value, x: Value) -> Value:
 
 
 def _in_double(ctx: Context, *operands: Value) -> list[Value]:
-    shape = np.broadcast_shapes(*(x.type.static_shape for x in operands))
-    return [ctx.broadcast(ctx.convert(x, F64), shape) for x in operands]
+    return ctx.aligned(*(ctx.convert(x, F64) for x in operands))
 
 
 def _within(ctx: Context, found: Value, *conditions: Value) -> Value:

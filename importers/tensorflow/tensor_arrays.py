@@ -10,12 +10,13 @@ import tensorflow as tf
 from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from tensorflow.python.framework.tensor_shape import as_shape
 
-from trivium.importers.tensorflow.context import Context, Known, NonTensor, Operand, rule
+from trivium.importers.tensorflow.context import Context, Known, NonTensor, Operand, Tensor, rule
 from trivium.importers.tensorflow.indexing import scattered
-from trivium.importers.tensorflow.lists import TensorList
+from trivium.importers.tensorflow.lists import TensorList, joined
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import I32
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Handle(NonTensor):
 
 @rule("TensorArrayV3")
 def tensor_array(
-    ctx: Context, size: Known, *, dtype: tf.DType, element_shape: TensorShapeProto, dynamic_size: bool,
+    ctx: Context, size: Tensor, *, dtype: tf.DType, element_shape: TensorShapeProto, dynamic_size: bool,
     clear_after_read: bool, identical_element_shapes: bool, tensor_array_name: str,
 ) -> tuple[Handle, TensorList]:  # fmt: skip
     """TensorArrayV3(size; dtype, element_shape=<unknown>, dynamic_size=false, clear_after_read=true,
@@ -36,7 +37,8 @@ def tensor_array(
         ctx.unsupported("dynamic_size", True, "an array of known size")
     shape = as_shape(element_shape)
     element = tuple(shape.as_list()) if shape.is_fully_defined() else None
-    return Handle(), TensorList(element_type_of(dtype), element, int(size), int(size))
+    (count,) = ctx.entries(size, "size")
+    return Handle(), TensorList(element_type_of(dtype), element, count, count)
 
 
 @rule("TensorArrayGradV3")
@@ -51,7 +53,7 @@ def write(ctx: Context, handle: Operand, index: Value, value: Value, flow_in: Op
     """TensorArrayWriteV3(handle, index, value, flow_in) -> flow_out"""
     array = _array(ctx, handle, flow_in)
     if isinstance(handle, Handle) and handle.adds_up:
-        array = array.allocated(ctx, value.type.static_shape)
+        array = array.allocated(ctx, ctx.extents(value))
         value = ctx.plus(value, ctx.value(array.get(ctx, index)))
     return array.set(ctx, index, value)
 
@@ -73,7 +75,7 @@ def gather(
 @rule("TensorArrayScatterV3")
 def scatter(ctx: Context, handle: Operand, indices: Value, value: Value, flow_in: Operand) -> TensorList:
     """TensorArrayScatterV3(handle, indices, value, flow_in) -> flow_out"""
-    array = _array(ctx, handle, flow_in).allocated(ctx, value.type.static_shape[1:])
+    array = _array(ctx, handle, flow_in).allocated(ctx, ctx.extents(value)[1:])
     (rows,) = array.buffers
     op = ops.Add if isinstance(handle, Handle) and handle.adds_up else None
     return replace(array, buffers=(scattered(ctx, op, rows, ctx.unsqueeze(indices, [1]), value),))
@@ -82,11 +84,10 @@ def scatter(ctx: Context, handle: Operand, indices: Value, value: Value, flow_in
 @rule("TensorArrayConcatV3")
 def concat(
     ctx: Context, handle: Operand, flow_in: Operand, *, dtype: tf.DType, element_shape_except0: TensorShapeProto
-) -> tuple[Value, np.ndarray]:
+) -> tuple[Value, Tensor]:
     """TensorArrayConcatV3(handle, flow_in; dtype, element_shape_except0=<unknown>) -> value, lengths"""
     rows = _rows(ctx, handle, flow_in)
-    count, each, *others = rows.type.static_shape
-    return ctx.reshape(rows, (count * each, *others)), np.full((count,), each, np.int64)
+    return joined(ctx, rows)
 
 
 @rule("TensorArraySplitV3")
@@ -94,17 +95,19 @@ def split(ctx: Context, handle: Operand, value: Value, lengths: Known, flow_in: 
     """TensorArraySplitV3(handle, value, lengths, flow_in) -> flow_out"""
     if len(set(lengths.tolist())) != 1:
         ctx.unsupported("lengths", lengths.tolist(), "elements of one shape")
-    rows = ctx.reshape(value, (len(lengths), int(lengths[0]), *value.type.static_shape[1:]))
-    array = _array(ctx, handle, flow_in).allocated(ctx, rows.type.static_shape[1:])
+    rows = ctx.reshape(value, (len(lengths), int(lengths[0]), *ctx.extents(value)[1:]))
+    array = _array(ctx, handle, flow_in).allocated(ctx, ctx.extents(rows)[1:])
     if isinstance(handle, Handle) and handle.adds_up:
         rows = ctx.plus(rows, array.buffers[0])
     return replace(array, buffers=(rows,))
 
 
 @rule("TensorArraySizeV3")
-def size(ctx: Context, handle: Operand, flow_in: Operand) -> np.ndarray:
+def size(ctx: Context, handle: Operand, flow_in: Operand) -> Tensor:
     """TensorArraySizeV3(handle, flow_in) -> size"""
-    return np.array(_array(ctx, handle, flow_in).capacity, np.int32)
+    count = _array(ctx, handle, flow_in).capacity
+    assert count is not None
+    return np.array(count, np.int32) if isinstance(count, int) else ctx.number_as(count, I32)
 
 
 @rule("TensorArrayCloseV3")
@@ -125,7 +128,7 @@ def _filled(ctx: Context, handle: Operand, flow: Operand) -> TensorList:
     array = _array(ctx, handle, flow)
     if array.element is None and not array.buffers:
         ctx.unsupported("flow_in", "an array that nothing was written to", "one with elements")
-    return array if array.element is None else array.allocated(ctx, array.element)
+    return array if array.buffers or array.element is None else array.allocated(ctx, array.known_element(ctx))
 
 
 def _rows(ctx: Context, handle: Operand, flow: Operand) -> Value:

@@ -63,12 +63,12 @@ def is_shaped(x: object) -> TypeGuard[Shaped]:
 
 
 def type_of(x: Shaped) -> TensorType:
-    """Returns the type of a tensor with a static shape."""
+    """Returns the type of a tensor; unknown extents are dynamic."""
     shape = tf.TensorShape(x.shape)
-    if not shape.is_fully_defined():
+    if shape.rank is None:
         name = getattr(x, "name", "an input")
-        raise Error(f"{name} has shape {shape}, expected a static one: give example inputs")
-    return TensorType(tuple(shape), element_type_of(tf.as_dtype(x.dtype)))
+        raise Error(f"{name} has an unknown number of dimensions: give example inputs")
+    return TensorType(tuple(shape.as_list()), element_type_of(tf.as_dtype(x.dtype)))
 
 
 def to_array(tensor: tf.Tensor) -> np.ndarray:
