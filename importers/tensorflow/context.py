@@ -54,7 +54,7 @@ class Context(DynamicContext[str, Operand]):
 
     room: int | None = None
     """In a program whose results may have more rows than exist, how many they have at least, if no argument bounds
-    them. `None` in all others, whose sizes must be known during import."""
+    them; all other sizes must be known during import. `None` in programs whose sizes may be dynamic."""
 
     @property
     def element_type(self) -> ElementType:
@@ -119,11 +119,17 @@ class Context(DynamicContext[str, Operand]):
             return [int(number) for number in np.ravel(operand)]
         return self.listed(self.value(operand, argument), argument)
 
+    def given_sizes(self, operand: Operand, argument: str) -> list[Extent]:
+        """Returns the entries of an operand from which extents of results follow. Where these must be known during
+        import, rejects the node if they are not."""
+        known = self.room is not None
+        return list(map(int, np.ravel(self.known(operand, argument)))) if known else self.entries(operand, argument)
+
     def given_shape(self, operand: Operand, argument: str = "shape") -> tuple[Extent, ...]:
         """Returns the shape that an operand holds, some of whose extents may be computed by the program."""
         if isinstance(operand, np.ndarray):
             return self.known_shape(operand, argument)
-        return tuple(self.entries(operand, argument))
+        return tuple(self.given_sizes(operand, argument))
 
     def held(self, extents: Sequence[Extent], element_type: ElementType) -> Tensor:
         """Returns extents as a vector."""

@@ -46,7 +46,7 @@ def optional_get_value(ctx: Context, optional: Optional) -> list[Operand]:
 @rule("TensorListReserve")
 def reserve(ctx: Context, element_shape: Tensor, num_elements: Tensor, *, element_dtype: tf.DType) -> TensorList:
     """TensorListReserve(element_shape, num_elements; element_dtype) -> handle"""
-    (count,) = ctx.entries(num_elements, "num_elements")
+    (count,) = ctx.given_sizes(num_elements, "num_elements")
     return _filled(ctx, TensorList(_element_type(element_dtype), _static(element_shape), count, count))
 
 

@@ -124,7 +124,7 @@ def empty(ctx: Context, shape: Tensor, *, init: bool) -> Value:
 @rule("Reshape")
 def reshape(ctx: Context, tensor: Value, shape: Tensor) -> Value:
     """Reshape(tensor, shape) -> output"""
-    return ctx.reshape(tensor, with_inferred(ctx, ctx.entries(shape, "shape"), ctx.extents(tensor)))
+    return ctx.reshape(tensor, with_inferred(ctx, ctx.given_sizes(shape, "shape"), ctx.extents(tensor)))
 
 
 @rule("ExpandDims")
@@ -180,7 +180,7 @@ def matrix_band_part(ctx: Context, input: Value, num_lower: Known, num_upper: Kn
 @rule("BroadcastTo")
 def broadcast_to(ctx: Context, input: Value, shape: Tensor) -> Value:
     """BroadcastTo(input, shape) -> output"""
-    wanted = ctx.entries(shape, "shape")
+    wanted = ctx.given_sizes(shape, "shape")
     own = [1] * (len(wanted) - input.type.rank) + ctx.extents(input)
     return ctx.broadcast(input, [have if n == -1 else n for n, have in zip(wanted, own, strict=True)])
 
@@ -231,7 +231,7 @@ def split(ctx: Context, split_dim: Known, value: Value, *, num_split: int) -> li
 def split_sizes(ctx: Context, value: Value, size_splits: Tensor, axis: Known) -> list[Value]:
     """SplitV(value, size_splits, split_dim; num_split) -> num_split * output"""
     at = ctx.axis(axis, value.type.rank)
-    sizes = ctx.entries(size_splits, "size_splits")
+    sizes = ctx.given_sizes(size_splits, "size_splits")
     if -1 in sizes:
         sizes[sizes.index(-1)] = ctx.extent(value, at) - sum(sizes) - 1
     return pieces(ctx, value, sizes, at)

@@ -15,6 +15,7 @@ from trivium.importers.dynamic import (
     larger,
     numbers_of,
     scalar_of,
+    smaller,
 )
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
 from trivium.importers.tensorflow.state import read_value, update
@@ -102,6 +103,8 @@ def _span(ctx: Context, extent: Extent, first: Extent | None, last: Extent | Non
     if isinstance(extent, int) and not isinstance(first, Size) and not isinstance(last, Size):
         places = range(*slice(first, last, step).indices(extent))
         return (places.start if len(places) else 0), len(places)
+    if ctx.room is not None:
+        ctx.unsupported("begin", "a value computed at run time", "indices, or bounds that are known")
     if first is None and last is None:
         return (0 if step > 0 else extent - 1), (extent + abs(step) - 1) // abs(step)
     # Bounds backwards are those of the elements that come last in the forward direction.
@@ -151,7 +154,7 @@ def _taken(ctx: Context, x: Value, cut: Cut) -> Value:
     if any(is_number(count, 0) for count in cut.counts):
         return ctx.full(cut.sizes, 0, x.type.element_type)
     # A backward slice is a forward one, then reversed.
-    ends = [_ends(*span) for span in zip(cut.starts, cut.counts, cut.steps, strict=True)]
+    ends = [_ends(ctx, *span) for span in zip(cut.starts, cut.counts, cut.steps, strict=True)]
     lows, highs = numbers_of([low for low, _ in ends]), numbers_of([high for _, high in ends])
     backwards = tuple(i for i, step in enumerate(cut.steps) if step < 0)
     steps = [abs(step) for step in cut.steps]
@@ -170,12 +173,17 @@ def _taken(ctx: Context, x: Value, cut: Cut) -> Value:
     return x
 
 
-def _ends(start: Extent, count: Extent, step: int) -> tuple[Extent, Extent]:
+def _ends(ctx: Context, start: Extent, count: Extent, step: int) -> tuple[Extent, Extent]:
     """Returns the bounds of a slice in the forward direction."""
     if step == 1:
         return start, start + count
-    span = (count - 1) * step
-    return (start, start + span + 1) if step > 0 else (start + span, start + 1)
+    low, high = start, start + (count - 1) * step + 1
+    if step < 0:
+        low, high = high - 1, start + 1
+    if isinstance(count, int):
+        return low, high
+    # Of no elements, both bounds are the same.
+    return (low, larger(ctx, high, low)) if step > 0 else (smaller(ctx, low, high), high)
 
 
 def _places(ctx: Context, cut: Cut) -> list[Value]:
@@ -217,7 +225,7 @@ def _put(ctx: Context, extents: Sequence[Extent], cut: Cut, x: Value) -> Value:
         x = ctx.add(ops.Reverse(x, dimensions=backwards))
     low, high, interior = [], [], []
     for extent, start, count, step in zip(extents, cut.starts, cut.counts, cut.steps, strict=True):
-        first, after = _ends(start, count, step)
+        first, after = _ends(ctx, start, count, step)
         low.append(first)
         high.append(extent - after)
         interior.append(abs(step) - 1 if count != 1 else 0)
@@ -228,8 +236,10 @@ def _put(ctx: Context, extents: Sequence[Extent], cut: Cut, x: Value) -> Value:
 def slice_(ctx: Context, input: Value, begin: Tensor, size: Tensor) -> Value:
     """Slice(input, begin, size) -> output"""
     shape, starts = ctx.extents(input), ctx.entries(begin, "begin")
-    given = zip(shape, starts, ctx.entries(size, "size"), strict=True)
+    given = zip(shape, starts, ctx.given_sizes(size, "size"), strict=True)
     counts = [extent - at if n == -1 else n for extent, at, n in given]
+    if ctx.room is not None and numbers_of(counts) is None:
+        ctx.unsupported("size", "-1", "known sizes, with a begin that is computed at run time")
     known, places = numbers_of(counts), numbers_of(starts)
     if places is None and known is not None:
         return ctx.add(ops.DynamicSlice(input, _scalars(ctx, ctx.value(begin)), slice_sizes=known))

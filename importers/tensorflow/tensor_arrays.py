@@ -37,7 +37,7 @@ def tensor_array(
         ctx.unsupported("dynamic_size", True, "an array of known size")
     shape = as_shape(element_shape)
     element = tuple(shape.as_list()) if shape.is_fully_defined() else None
-    (count,) = ctx.entries(size, "size")
+    (count,) = ctx.given_sizes(size, "size")
     return Handle(), TensorList(element_type_of(dtype), element, count, count)
 
 

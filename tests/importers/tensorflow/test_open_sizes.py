@@ -1,0 +1,195 @@
+"""Models whose sizes are unknown: without example inputs, their programs have dynamic sizes, and are equal to
+TensorFlow for any."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+tf = pytest.importorskip("tensorflow")
+
+import keras
+
+import trivium
+from tests.importers.tensorflow.cases import Case
+from tests.importers.tensorflow.test_rules import ALL_CASES, by_tensorflow
+
+pytestmark = pytest.mark.tensorflow
+
+REASONS = {
+    "library functions take matrices of known sizes": "Cholesky Eig LogMatrixDeterminant Lu MatrixDeterminant "
+    "MatrixInverse MatrixSolve MatrixTriangularSolve Qr SelfAdjointEigV2 Svd TridiagonalMatMul TridiagonalSolve",
+    "the size is that of a kernel, or of another operand of a gradient": "AvgPoolGrad BroadcastGradientArgs "
+    "ConcatOffset Conv2DBackpropFilter Conv2DBackpropInput Conv3DBackpropFilterV2 Conv3DBackpropInputV2 "
+    "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput FakeQuantWithMinMaxArgsGradient "
+    "MaxPool3DGradGrad MaxPoolGradGrad MaxPoolGradGradV2 MirrorPadGrad",
+    "tables of places follow from the size": "ApproxTopK Bincount CumulativeLogsumexp DataFormatVecPermute "
+    "DenseBincount Diag FFT3D IFFT3D MatrixDiagPartV2 MatrixSetDiagV2 Roll TensorStridedSliceUpdate",
+    "lists of places in sparse tensors, or of rows, have that length": "DynamicPartition RaggedTensorToTensor "
+    "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceSum SparseTensorDenseMatMul SparseToDense",
+    "the rank of the result follows from the size": "Bitcast Squeeze XlaBroadcastHelper XlaSplitND",
+    "quantized tensors, draws and searches count their elements": "LowerBound StatelessMultinomial UniformDequantize "
+    "UniformQuantize UniformQuantizedConvolution UniformQuantizedDot UniformRequantize UpperBound",
+}
+OF_KNOWN_SIZES = {op for names in REASONS.values() for op in names.split()}
+"""Ops of which some cases need to know the first size of their first operand."""
+
+RANDOM = np.random.default_rng(3)
+
+
+def opened(x: np.ndarray) -> "tf.TensorSpec":
+    """Returns the type of an array whose first size may be any."""
+    return tf.TensorSpec([None, *x.shape[1:]] if x.ndim else [], x.dtype)
+
+
+def traced(case: Case) -> object:
+    """Returns the function of a case for any first size of its first input; `None` where TensorFlow refuses that."""
+    specs = [opened(x) if x is case.inputs[0] else tf.TensorSpec(x.shape, x.dtype) for x in case.inputs]
+    try:
+        return tf.function(case.function).get_concrete_function(*specs)
+    except (TypeError, ValueError):
+        return None
+
+
+def imported(concrete: object) -> trivium.Module | trivium.Error:
+    """Returns the program of a function, or the error with which it is refused."""
+    try:
+        return trivium.from_tensorflow(concrete)
+    except trivium.Error as error:
+        return error
+
+
+@pytest.mark.parametrize("case", ALL_CASES, ids=[f"{i}-{case.op}" for i, case in enumerate(ALL_CASES)])
+def test_rule(case: Case) -> None:
+    concrete = traced(case)
+    if concrete is None:
+        pytest.skip("TensorFlow needs to know the size")
+    module = imported(concrete)
+    if isinstance(module, trivium.Error):
+        assert case.op in OF_KNOWN_SIZES, module
+        assert "example inputs: the program then has their sizes" in str(module)
+        return
+    module.verify()
+    expected = tf.nest.flatten(by_tensorflow(case))
+    for got, wanted in zip(trivium.evaluate(module, *case.inputs), expected, strict=True):
+        assert got.dtype == wanted.numpy().dtype
+        np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-3 if got.dtype.itemsize < 4 else 1e-4, atol=1e-5)
+
+
+def as_list(results: object) -> list[object]:
+    return list(results) if isinstance(results, list | tuple) else [results]
+
+
+def pictures() -> "keras.Model":
+    """Returns a model that takes images of any size, in batches of any number."""
+    x = given = keras.Input((None, None, 3))
+    x = keras.layers.Conv2D(8, 3, 2, "same", activation="relu")(x)
+    x = keras.layers.BatchNormalization()(x)
+    x = keras.layers.AveragePooling2D(2, padding="same")(x)
+    x = keras.layers.Conv2DTranspose(4, 3, 2, "same")(x)
+    return keras.Model(given, keras.layers.Dense(5, "softmax")(keras.layers.GlobalAveragePooling2D()(x)))
+
+
+def sequences() -> "keras.Model":
+    """Returns a model that takes sequences of any length."""
+    x = given = keras.Input((None, 4))
+    x = keras.layers.Bidirectional(keras.layers.LSTM(6, return_sequences=True))(x)
+    x = keras.layers.MultiHeadAttention(2, 3)(x, x)
+    return keras.Model(given, [keras.layers.GRU(5)(keras.layers.LayerNormalization()(x)), x])
+
+
+def lists() -> "keras.Model":
+    """Returns a model that flattens, splits and joins."""
+    x = given = keras.Input((4, 6))
+    left, right = keras.ops.split(keras.layers.Flatten()(x), 2, axis=1)
+    both = keras.layers.Concatenate()([right, left[:, ::-1]])
+    return keras.Model(given, keras.layers.Reshape((6, -1))(keras.layers.Dense(12)(both)))
+
+
+MODELS = {
+    "pictures": (pictures, [(2, 9, 8, 3), (1, 12, 12, 3), (3, 7, 10, 3)]),
+    "sequences": (sequences, [(2, 5, 4), (1, 9, 4), (3, 1, 4)]),
+    "lists": (lists, [(2, 4, 6), (5, 4, 6)]),
+}
+
+
+@pytest.mark.parametrize("form", ["model", "SavedModel", ".keras"])
+@pytest.mark.parametrize("name", MODELS)
+def test_models_take_any_size(name: str, form: str, tmp_path: Path) -> None:
+    make, shapes = MODELS[name]
+    keras.utils.set_random_seed(1)
+    source = model = make()
+    if form == "SavedModel":
+        source = tmp_path / "model"
+        model.export(source, verbose=False)
+    elif form == ".keras":
+        source = tmp_path / "model.keras"
+        model.save(source)
+    module = trivium.from_tensorflow(source)
+    assert not module.main.body.blocks[0].arguments[0].type.is_static
+    run = trivium.compile(module)
+    for shape in shapes:
+        x = RANDOM.standard_normal(shape).astype(np.float32)
+        expected = tf.nest.flatten(model(x))
+        for got, wanted in zip(as_list(run(x)), expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def drawn_slice() -> tuple[object, ...]:
+    """Returns an index into three dimensions: numbers, slices, an ellipsis, or new dimensions."""
+
+    def bound() -> int | None:
+        return None if RANDOM.integers(3) == 0 else int(RANDOM.integers(-7, 8))
+
+    def entry() -> object:
+        kind = RANDOM.integers(6)
+        if kind == 0:
+            return int(RANDOM.integers(-2, 2))
+        return None if kind == 1 else slice(bound(), bound(), int(RANDOM.choice([1, 1, 1, 2, 3, -1, -2])))
+
+    entries = [entry() for _ in range(RANDOM.integers(1, 4))]
+    if RANDOM.integers(3) == 0:
+        entries.insert(int(RANDOM.integers(len(entries) + 1)), Ellipsis)
+    return tuple(entries)
+
+
+def test_random_slices() -> None:
+    x = RANDOM.standard_normal((4, 5, 3)).astype(np.float32)
+    for _ in range(150):
+        index = drawn_slice()
+        function = tf.function(lambda x: x[index], input_signature=[tf.TensorSpec([None] * 3)])  # noqa: B023
+        (got,) = trivium.evaluate(trivium.from_tensorflow(function.get_concrete_function()), x)
+        np.testing.assert_array_equal(got, x[tuple(np.newaxis if i is None else i for i in index)], str(index))
+
+
+def test_sizes_from_data_are_dynamic() -> None:
+    def function(x, n):
+        return tf.reshape(x, n), tf.boolean_mask(x, x > 0), tf.range(n[0], dtype=tf.int32)
+
+    x, n = np.arange(-3, 5, dtype=np.float32), np.array([4, 2], np.int32)
+    run = trivium.compile(trivium.from_tensorflow(tf.function(function), x, n))
+    for given in (n, n[::-1].copy()):
+        for got, wanted in zip(run(x, given), function(x, given), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+def test_specs_of_example_inputs_may_leave_sizes_open() -> None:
+    module = trivium.from_tensorflow(
+        tf.function(lambda x, y: x @ y), tf.TensorSpec([None, 3]), np.ones((3, 2), np.float32)
+    )
+    assert [x.type.shape for x in module.main.body.blocks[0].arguments] == [(None, 3), (3, 2)]
+
+
+def test_an_unknown_rank_asks_for_examples() -> None:
+    function = tf.function(lambda x: x + 1, input_signature=[tf.TensorSpec(None)]).get_concrete_function()
+    with pytest.raises(trivium.Error, match="x:0 has an unknown number of dimensions: give example inputs"):
+        trivium.from_tensorflow(function)
+
+
+def test_the_number_of_examples_is_checked() -> None:
+    signature = [tf.TensorSpec([None]), tf.TensorSpec([None])]
+    function = tf.function(lambda x, y: x + y, input_signature=signature).get_concrete_function()
+    with pytest.raises(trivium.Error, match=r"1 example inputs for inputs of dynamic shapes .*, expected one for each"):
+        trivium.from_tensorflow(function, np.ones(3, np.float32))
