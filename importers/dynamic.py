@@ -11,8 +11,9 @@ import numpy as np
 
 from trivium.importers.emit import Emitter, Number, Padding, broadcast_shape, neutral
 from trivium.ir import ops
-from trivium.ir.core import Block, Value
+from trivium.ir.core import Block, Operation, Value
 from trivium.ir.declare import ELEMENTWISE, Op
+from trivium.ir.location import UNKNOWN, Location
 from trivium.ir.types import I64, ElementType, TensorType
 
 
@@ -204,6 +205,10 @@ class DynamicEmitter(Emitter):
 
     vectors: dict[Value, Sequence[Extent]]
     """The contents of lists of extents, and of extents as scalars."""
+
+    def __init__(self, block: Block, before: Operation | None = None, location: Location = UNKNOWN):
+        super().__init__(block, before, location)
+        self.sizes, self.vectors = {}, {}
 
     # Extents
 

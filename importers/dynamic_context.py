@@ -8,9 +8,8 @@ import operator
 from trivium.importers.context import Context, Graph, Operand, evaluate_known
 from trivium.importers.dynamic import DynamicEmitter, Extent, Size
 from trivium.ir import ops
-from trivium.ir.core import Block, Operation, Value
+from trivium.ir.core import Value
 from trivium.ir.errors import Error
-from trivium.ir.location import UNKNOWN, Location
 from trivium.ir.types import I64, is_integer
 
 MOST_ENTRIES = 1024
@@ -21,10 +20,6 @@ _ARITHMETIC = {ops.Add: operator.add, ops.Multiply: operator.mul, ops.Subtract: 
 
 class DynamicContext(DynamicEmitter, Context[Graph, Operand]):
     """A context that reads lists of extents from operands."""
-
-    def __init__(self, block: Block, before: Operation | None = None, location: Location = UNKNOWN):
-        super().__init__(block, before, location)
-        self.sizes, self.vectors = {}, {}
 
     def listed(self, operand: Value, argument: str) -> list[Extent]:
         """Returns the entries of a list of integers: numbers, or sizes that the program computes."""

@@ -75,7 +75,7 @@ def _of_bags(grad: Tensor, offset2bag: Tensor) -> Tensor:
 
 
 @composed("aten._embedding_bag_dense_backward.default")
-def embedding_bag_backward(
+def embedding_bag_dense_backward(
     grad: Tensor,
     indices: Tensor,
     offset2bag: Tensor,
@@ -102,7 +102,7 @@ def embedding_bag_backward(
 
 
 @composed("aten._embedding_bag_backward.default")
-def embedding_bag_dense_backward(
+def embedding_bag_backward(
     grad: Tensor,
     indices: Tensor,
     offsets: Tensor,
@@ -119,7 +119,7 @@ def embedding_bag_dense_backward(
     if sparse:
         return NotImplemented
     weights = (num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx)
-    return embedding_bag_backward(grad, indices, offset2bag, bag_size, maximum_indices, *weights)
+    return embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, maximum_indices, *weights)
 
 
 @composed("aten._embedding_bag_per_sample_weights_backward.default")
@@ -143,8 +143,7 @@ def _limits(lengths: Tensor | None, offsets: Tensor | None) -> tuple[Tensor, Ten
     """Returns the ends of segments, and how long they are."""
     if lengths is not None:
         return lengths.cumsum(-1), lengths
-    if offsets is None:
-        return NotImplemented
+    assert offsets is not None
     return offsets[..., 1:], offsets.diff(dim=-1)
 
 
@@ -171,7 +170,7 @@ def segment_reduce(
     unsafe: bool = False,
     initial: float | None = None,
 ) -> Tensor:
-    if indices is not None:
+    if indices is not None or (lengths is None and offsets is None):
         return NotImplemented
     ends, lengths = _limits(lengths, offsets)
     neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]

@@ -72,7 +72,7 @@ class Context(DynamicEmitter, context.Context[fx.GraphModule, Operand]):
 
     def __init__(self, block: Block, before: Operation | None = None, location: Location = UNKNOWN):
         super().__init__(block, before, location)
-        self.sizes, self.vectors, self.symbols = {}, {}, Symbols()
+        self.symbols = Symbols()
 
     def describe(self, op: str, metas: Meta) -> None:
         """Sets the op under conversion, with PyTorch's description of its results."""

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
+from trivium.importers.dynamic import Extent
 from trivium.importers.emit import lowest, neutral
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.context import Context, Known, Tensor, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, F64, I32, I64, ElementType, is_complex, is_float, is_integer
@@ -226,22 +227,24 @@ def _register_segments() -> None:
 
 
 def _segment(op: type):
-    def unsorted_segment(ctx: Context, data: Value, segment_ids: Value, num_segments: Known) -> Value:
+    def unsorted_segment(ctx: Context, data: Value, segment_ids: Value, num_segments: Tensor) -> Value:
         """UnsortedSegmentSum(data, segment_ids, num_segments) -> output"""
-        return segments(ctx, op, data, segment_ids, int(num_segments))
+        (count,) = ctx.given_sizes(num_segments, "num_segments")
+        return segments(ctx, op, data, segment_ids, count)
 
     return unsorted_segment
 
 
-def segments(ctx: Context, op: type, data: Value, ids: Value, count: int) -> Value:
+def segments(ctx: Context, op: type, data: Value, ids: Value, count: Extent) -> Value:
     """Combines the rows of `data` that have the same id. Rows with an id out of range are left out."""
-    kind, inner = data.type.element_type, data.type.shape[ids.type.rank :]
+    kind, inner = data.type.element_type, ctx.extents(data)[ids.type.rank :]
     start = neutral(op, kind)
     if not np.isfinite(start):  # TensorFlow starts at the lowest finite number
         info = ml_dtypes.finfo(kind.dtype)
         start = info.min if op is ops.Maximum else info.max
-    places = ctx.reshape(ids, (ids.type.size, 1))
-    rows = ctx.reshape(data, (ids.type.size, *inner))
+    number = math.prod(ctx.extents(ids))
+    places = ctx.reshape(ids, (number, 1))
+    rows = ctx.reshape(data, (number, *inner))
     numbers = ops.ScatterDimensionNumbers(
         update_window_dims=tuple(range(1, 1 + len(inner))),
         inserted_window_dims=(0,),
@@ -307,33 +310,35 @@ def segment_mean(ctx: Context, data: Value, segment_ids: Known) -> Value:
 
 
 @rule("Bincount")
-def bincount(ctx: Context, arr: Value, size: Known, weights: Value) -> Value:
+def bincount(ctx: Context, arr: Value, size: Tensor, weights: Value) -> Value:
     """Bincount(arr, size, weights) -> bins"""
-    return ctx.squeeze(_bins(ctx, ctx.reshape(arr, (1, arr.type.size)), int(size), weights), [0])
+    (count,) = ctx.given_sizes(size, "size")
+    return ctx.squeeze(_bins(ctx, ctx.unsqueeze(ctx.flattened(arr), [0]), count, weights), [0])
 
 
 @rule("DenseBincount")
-def dense_bincount(ctx: Context, input: Value, size: Known, weights: Value, *, binary_output: bool) -> Value:
+def dense_bincount(ctx: Context, input: Value, size: Tensor, weights: Value, *, binary_output: bool) -> Value:
     """DenseBincount(input, size, weights; binary_output=false) -> output: of each row, if `input` has several"""
-    rows = input if input.type.rank == 2 else ctx.reshape(input, (1, input.type.size))
+    rows = input if input.type.rank == 2 else ctx.unsqueeze(ctx.flattened(input), [0])
+    (count,) = ctx.given_sizes(size, "size")
     nothing = ctx.full((0,), 0, ctx.element_type)
-    found = _bins(ctx, rows, int(size), nothing if binary_output else weights)
-    found = ctx.reshape(found, (*input.type.static_shape[:-1], int(size)))
+    found = _bins(ctx, rows, count, nothing if binary_output else weights)
+    found = ctx.reshape(found, (*ctx.extents(input)[:-1], count))
     if not binary_output:
         return found
     return ctx.convert(ctx.compare("GT", found, ctx.constant_like(found, 0)), ctx.element_type)
 
 
-def _bins(ctx: Context, rows: Value, size: int, weights: Value) -> Value:
+def _bins(ctx: Context, rows: Value, size: Extent, weights: Value) -> Value:
     """Returns how often each number from 0 to below `size` is in each row, or the sum of its weights, if there are
     any."""
-    count, width = rows.type.static_shape
-    number = ctx.convert(rows, I64)
-    fits = ctx.binary(
-        ops.And, ctx.compare("GE", number, ctx.scalar(0, I64)), ctx.compare("LT", number, ctx.scalar(size, I64))
-    )
-    place = ctx.plus(number, ctx.times(ctx.iota((count, width), 0), ctx.scalar(size, I64)))
-    ones = ctx.full((count, width), 1, ctx.element_type)
-    values = ctx.reshape(weights, (count, width)) if weights.type.size else ones
+    count, width = ctx.extents(rows)
+    number, limit = ctx.convert(rows, I64), ctx.number_as(size, I64)
+    fits = ctx.binary(ops.And, ctx.compare("GE", number, ctx.scalar(0, I64)), ctx.compare("LT", number, limit))
+    place = ctx.plus(number, ctx.times(ctx.iota((count, width), 0), limit))
+    if weights.type.is_static and not weights.type.size:
+        values = ctx.full((count, width), 1, ctx.element_type)
+    else:
+        values = ctx.reshape(weights, (count, width))
     found = segments(ctx, ops.Add, values, ctx.select(fits, place, ctx.full_like(place, -1)), count * size)
     return ctx.reshape(found, (count, size))

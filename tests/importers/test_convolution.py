@@ -18,7 +18,7 @@ from trivium.importers.convolution import (
     reaches,
     same_padding,
 )
-from trivium.importers.emit import Emitter
+from trivium.importers.dynamic import DynamicEmitter
 from trivium.ir.core import Block, Value
 from trivium.ir.func import Function, Module
 from trivium.ir.types import type_of
@@ -39,7 +39,9 @@ GRID = pytest.mark.parametrize(
 
 
 def run(build: Callable[..., Value], *arrays: np.ndarray) -> np.ndarray:
-    main = Function.build("main", [type_of(x) for x in arrays], lambda b, *values: [build(Emitter(b.block), *values)])
+    main = Function.build(
+        "main", [type_of(x) for x in arrays], lambda b, *values: [build(DynamicEmitter(b.block), *values)]
+    )
     module = Module.build(functions=[main])
     module.verify()
     return trivium.evaluate(module, *arrays)[0]
@@ -128,10 +130,10 @@ def test_gradients(layouts: tuple[Layout, Layout], windows: Windows, groups: int
 )
 def test_same_padding_has_a_window_for_each_stride(extent: int, size: int, dilation: int, stride: int) -> None:
     reach = reaches((size,), (dilation,))
-    ((low, high),) = same_padding(Emitter(Block([])), (extent,), reach, (stride,))
+    ((low, high),) = same_padding(DynamicEmitter(Block([])), (extent,), reach, (stride,))
     assert high - low in (0, 1)
     assert low + high == 0 or (extent + low + high - reach[0]) // stride + 1 == -(-extent // stride)
-    assert same_padding(Emitter(Block([])), (extent,), reach, (stride,), odd_in_front=True) == ((high, low),)
+    assert same_padding(DynamicEmitter(Block([])), (extent,), reach, (stride,), odd_in_front=True) == ((high, low),)
 
 
 def test_layouts_have_names() -> None:

@@ -10,16 +10,10 @@ from trivium.ir.func import Function, Module
 from trivium.ir.types import F32, TensorType
 
 
-def emitter(block) -> DynamicEmitter:
-    emit = DynamicEmitter(block)
-    emit.sizes, emit.vectors = {}, {}
-    return emit
-
-
 def module(body, *shapes: tuple[int | None, ...]) -> Module:
     """A module whose function is `body(emit, *arguments)`."""
     types = [TensorType(shape, F32) for shape in shapes]
-    build = lambda builder, *arguments: body(emitter(builder.block), *arguments)  # noqa: E731
+    build = lambda builder, *arguments: body(DynamicEmitter(builder.block), *arguments)  # noqa: E731
     made = Module.build(functions=[Function.build("main", types, build)])
     made.verify()
     return made
