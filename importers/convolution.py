@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from trivium.importers.dynamic import DynamicEmitter, Extent, is_number, larger, numbers_of
+from trivium.importers.dynamic import DynamicEmitter
 from trivium.importers.emit import Emitter, Padding, lowest
+from trivium.importers.extents import Extent, is_number, larger, numbers_of
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64, ElementType, TensorType, is_float

@@ -6,7 +6,8 @@ from __future__ import annotations
 import operator
 
 from trivium.importers.context import Context, Graph, Operand, evaluate_known
-from trivium.importers.dynamic import DynamicEmitter, Extent, Size
+from trivium.importers.dynamic import DynamicEmitter
+from trivium.importers.extents import Extent, Size
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.errors import Error

@@ -6,8 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from trivium.importers.dynamic import DynamicEmitter, Extent, larger, scalar_of
+from trivium.importers.dynamic import DynamicEmitter
 from trivium.importers.emit import require_computable
+from trivium.importers.extents import Extent, larger, scalar_of
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64

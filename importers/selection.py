@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trivium.importers.dynamic import DynamicEmitter, Extent, Size, scalar_of
+from trivium.importers.dynamic import DynamicEmitter
 from trivium.importers.emit import Emitter
+from trivium.importers.extents import Extent, Size, scalar_of
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F64, I64, is_float

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from trivium.importers.dynamic import Extent, Size, clamped, larger, scalar_of
 from trivium.importers.emit import accumulation_type
+from trivium.importers.extents import Extent, Size, clamped, larger, scalar_of
 from trivium.importers.onnx.context import Context, require_rank, rule
 from trivium.importers.onnx.selection import selected
 from trivium.importers.selection import coordinates

@@ -14,8 +14,8 @@ from trivium.importers.convolution import (
     same_padding,
     transposed_convolution,
 )
-from trivium.importers.dynamic import Extent, chosen, larger, numbers_of
 from trivium.importers.emit import Padding, accumulation_type
+from trivium.importers.extents import Extent, chosen, larger, numbers_of
 from trivium.importers.factorizations import diagonal_of, lapack
 from trivium.importers.onnx.context import Context, require_rank, rule
 from trivium.ir import ops

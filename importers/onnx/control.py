@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from trivium.importers.context import evaluate_known
-from trivium.importers.dynamic import Extent, Size, larger, scalar_of
+from trivium.importers.extents import Extent, Size, larger, scalar_of
 from trivium.importers.onnx.context import Context, Listed, Operand, axis_of, require_same_length, rule
 from trivium.importers.onnx.files import array_of
 from trivium.ir import ops

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import ascii_letters
 
-from trivium.importers.dynamic import Extent
+from trivium.importers.extents import Extent
 from trivium.importers.onnx.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trivium.importers.dynamic import Extent, scalar_of
+from trivium.importers.extents import Extent, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value

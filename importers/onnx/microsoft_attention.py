@@ -9,8 +9,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from trivium.importers.dynamic import Extent, larger, scalar_of
 from trivium.importers.emit import accumulation_type
+from trivium.importers.extents import Extent, larger, scalar_of
 from trivium.importers.onnx.context import Context, rule
 from trivium.importers.onnx.contraction import matmul
 from trivium.ir import ops

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from trivium.importers.convolution import largest_of_windows, reaches
-from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.emit import accumulation_type
+from trivium.importers.extents import Extent, scalar_of
 from trivium.importers.onnx.context import Context, rule
 from trivium.importers.onnx.contraction import padding_of, require_windows
 from trivium.importers.onnx.indexing import scattered

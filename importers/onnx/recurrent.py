@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trivium.importers.dynamic import larger
+from trivium.importers.extents import larger
 from trivium.importers.onnx import elementwise
 from trivium.importers.onnx.context import Context, axis_of, require_rank, require_shape, rule
 from trivium.ir import ops

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from trivium.importers.dynamic import Extent, numbers_of, scalar_of
 from trivium.importers.emit import accumulation_type
+from trivium.importers.extents import Extent, numbers_of, scalar_of
 from trivium.importers.onnx.context import Context, axes_of, axis_of, require_rank, rule
 from trivium.importers.onnx.shape import among, from_front, remaining
 from trivium.ir import ops

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trivium.importers.context import evaluate_known
-from trivium.importers.dynamic import Extent, Size, numbers_of, scalar_of
+from trivium.importers.extents import Extent, Size, numbers_of, scalar_of
 from trivium.importers.onnx.context import Context, axes_of, require_same_length, require_shape, rule
 from trivium.ir import ops
 from trivium.ir.core import Value

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.dynamic import Extent, Size, divided, scalar_of
+from trivium.importers.extents import Extent, Size, divided, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.importers.onnx.contraction import require_windows
 from trivium.importers.onnx.indexing import scattered

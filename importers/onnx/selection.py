@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trivium.importers.context import evaluate_known
-from trivium.importers.dynamic import Extent, Size, numbers_of, smaller
+from trivium.importers.extents import Extent, Size, numbers_of, smaller
 from trivium.importers.onnx.context import Context, axis_of, require_rank, rule
 from trivium.importers.onnx.indexing import scattered
 from trivium.importers.selection import coordinates, selected

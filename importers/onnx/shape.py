@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from trivium.importers.context import evaluate_known
-from trivium.importers.dynamic import Extent, Size, chosen, numbers_of, scalar_of, with_inferred
+from trivium.importers.extents import Extent, Size, chosen, numbers_of, scalar_of, with_inferred
 from trivium.importers.onnx.cast import converted
 from trivium.importers.onnx.context import (
     Context,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trivium.importers.dynamic import Extent, Size, chosen, divided, larger, numbers_of, scalar_of
 from trivium.importers.emit import accumulation_type
+from trivium.importers.extents import Extent, Size, chosen, divided, larger, numbers_of, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, element_type, rule
 from trivium.importers.onnx.shape import from_front
 from trivium.ir import ops

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, cast, get_args
 
-from trivium.importers.dynamic import Extent, chosen, clamped, divided, larger, numbers_of, scalar_of
+from trivium.importers.extents import Extent, chosen, clamped, divided, larger, numbers_of, scalar_of
 from trivium.importers.onnx.context import Context, axes_of, require_same_length, rule
 from trivium.importers.onnx.shape import from_front
 from trivium.importers.padding import Mode, places_of_padding

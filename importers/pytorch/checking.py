@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from trivium.importers.dynamic import Extent, scalar_of
+from trivium.importers.extents import Extent, scalar_of
 from trivium.importers.pytorch.context import Context, Number
 from trivium.ir import ops
 from trivium.ir.core import Value

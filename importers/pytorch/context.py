@@ -14,7 +14,8 @@ from torch._ops import OpOverload
 from trivium.importers import context
 from trivium.importers.binding import signature_of
 from trivium.importers.common import Rules
-from trivium.importers.dynamic import DynamicEmitter, Extent, Size
+from trivium.importers.dynamic import DynamicEmitter
+from trivium.importers.extents import Extent, Size
 from trivium.importers.pytorch.symbols import Symbols
 from trivium.importers.pytorch.types import DTYPES, element_type_of, to_array
 from trivium.ir.core import Block, Operation, Value

@@ -11,7 +11,7 @@ from torch._ops import OpOverload
 
 from trivium.importers import loops
 from trivium.importers.common import refuse
-from trivium.importers.dynamic import Size, larger
+from trivium.importers.extents import Size, larger
 from trivium.importers.pytorch.context import STATE, Context, Meta, Number, Operand, Randomness, bind, rule
 from trivium.importers.pytorch.random import randomness
 from trivium.ir import ops

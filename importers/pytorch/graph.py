@@ -16,7 +16,7 @@ from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
 from trivium.importers.common import GraphImporter, place
-from trivium.importers.dynamic import Extent
+from trivium.importers.extents import Extent
 from trivium.importers.pytorch.context import Context, Meta, Number, Operand, Rule, bind, rule
 from trivium.importers.pytorch.symbols import has_symbols, symbolic
 from trivium.ir.core import Block, Value

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.emit import Emitter, neutral
+from trivium.importers.extents import Extent, scalar_of
 from trivium.importers.pytorch.checking import check_elements, check_indices, check_rows, check_that
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.importers.pytorch.elementwise import floor_divide

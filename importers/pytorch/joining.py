@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.dynamic import Extent, clamped, from_front, scalar_of
 from trivium.importers.emit import in_single
+from trivium.importers.extents import Extent, clamped, from_front, scalar_of
 from trivium.importers.padding import Mode, places_of_padding
 from trivium.importers.pytorch.checking import check_indices
 from trivium.importers.pytorch.context import Context, Number, rule

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import ml_dtypes
 
-from trivium.importers.dynamic import Extent
 from trivium.importers.emit import accumulation_type
+from trivium.importers.extents import Extent
 from trivium.importers.pytorch.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value

@@ -10,7 +10,7 @@ import sympy
 import torch
 from torch import fx
 
-from trivium.importers.dynamic import Extent
+from trivium.importers.extents import Extent
 from trivium.importers.pytorch.aliases import View
 from trivium.importers.pytorch.context import Context, Meta, Operand
 from trivium.importers.pytorch.graph import location_of, target_name

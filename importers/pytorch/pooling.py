@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from trivium.importers.convolution import Geometry, largest_of_windows
-from trivium.importers.dynamic import Extent, Size, is_number, scalar_of
 from trivium.importers.emit import accumulation_type, in_single
+from trivium.importers.extents import Extent, Size, is_number, scalar_of
 from trivium.importers.pytorch.context import Context, rule, spread
 from trivium.importers.pytorch.indexing import scatter_into
 from trivium.ir import ops

@@ -21,7 +21,7 @@ from torch.fx.node import Argument, Target
 from torch.utils import _pytree as pytree
 
 from trivium.importers.common import require_regular, role
-from trivium.importers.dynamic import Extent, Size
+from trivium.importers.extents import Extent, Size
 from trivium.importers.pytorch.aliases import inputs_among, views_among
 from trivium.importers.pytorch.archive import read_contents
 from trivium.importers.pytorch.bounds import Bounds, Shape

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trivium.importers.dynamic import Extent, scalar_of
 from trivium.importers.emit import accumulation_type, highest, lowest, neutral
+from trivium.importers.extents import Extent, scalar_of
 from trivium.importers.pytorch.context import Context, Number, dim, dims, rule
 from trivium.ir import ops
 from trivium.ir.core import Value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trivium.importers import loops
-from trivium.importers.dynamic import scalar_of
 from trivium.importers.emit import Emitter
+from trivium.importers.extents import scalar_of
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.random import dropped_out
 from trivium.ir import ops

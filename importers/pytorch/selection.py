@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from trivium.importers.dynamic import Size, larger
+from trivium.importers.extents import Size, larger
 from trivium.importers.pytorch.checking import check_not_negative
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.indexing import scatter_into

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from trivium.importers.dynamic import Extent, Size, clamped, from_front, larger, scalar_of, smaller
+from trivium.importers.extents import Extent, Size, clamped, from_front, larger, scalar_of, smaller
 from trivium.importers.padding import modulo
 from trivium.importers.pytorch.checking import check_indices, check_that
 from trivium.importers.pytorch.context import Context, Number, dim, rule

@@ -12,17 +12,8 @@ import sympy
 import torch
 from torch.utils._sympy import functions
 
-from trivium.importers.dynamic import (
-    DynamicEmitter,
-    Extent,
-    Size,
-    chosen,
-    divided,
-    is_sized,
-    larger,
-    scalar_of,
-    smaller,
-)
+from trivium.importers.dynamic import DynamicEmitter
+from trivium.importers.extents import Extent, Size, chosen, divided, is_sized, larger, scalar_of, smaller
 from trivium.importers.pytorch.types import element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Block, Value

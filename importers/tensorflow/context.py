@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from trivium.importers.common import Rules
 from trivium.importers.context import evaluate_known
-from trivium.importers.dynamic import Extent, numbers_of
 from trivium.importers.dynamic_context import DynamicContext
+from trivium.importers.extents import Extent, numbers_of
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir.core import Value
 from trivium.ir.types import ElementType, is_boolean

@@ -15,7 +15,7 @@ from trivium.importers.convolution import (
     reaches,
     same_padding,
 )
-from trivium.importers.dynamic import Extent, Size
+from trivium.importers.extents import Extent, Size
 from trivium.importers.tensorflow.context import Context, Known, Tensor, rule
 from trivium.ir.core import Value
 

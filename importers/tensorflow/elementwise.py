@@ -8,8 +8,8 @@ import numpy as np
 from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from tensorflow.python.framework.tensor_shape import as_shape
 
-from trivium.importers.dynamic import scalar_of
 from trivium.importers.emit import BroadcastError
+from trivium.importers.extents import scalar_of
 from trivium.importers.tensorflow.context import Context, Operand, Tensor, rule
 from trivium.importers.tensorflow.lists import TensorList
 from trivium.importers.tensorflow.types import element_type_of

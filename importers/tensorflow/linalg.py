@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.dynamic import numbers_of
 from trivium.importers.emit import accumulation_type
+from trivium.importers.extents import numbers_of
 from trivium.importers.factorizations import adjoint, diagonal_of, half, identities, lapack, permutation_of
 from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.ir import ops

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import tensorflow as tf
 
-from trivium.importers.dynamic import Extent
+from trivium.importers.extents import Extent
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
 from trivium.importers.tensorflow.lists import Optional, TensorList, joined
 from trivium.importers.tensorflow.types import element_type_of, type_of

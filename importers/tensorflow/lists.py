@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trivium.importers.dynamic import Extent, Size, known_shape
+from trivium.importers.extents import Extent, Size, known_shape
 from trivium.importers.tensorflow.context import Context, NonTensor, Operand, Tensor
 from trivium.importers.tensorflow.state import Variable
 from trivium.ir import ops

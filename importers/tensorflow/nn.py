@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from trivium.importers.dynamic import Extent, larger
+from trivium.importers.extents import Extent, larger
 from trivium.importers.tensorflow.context import Context, Known, Operand, rule
 from trivium.ir import ops
 from trivium.ir.core import Value

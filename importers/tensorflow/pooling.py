@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from trivium.importers.convolution import Layout, Windows
-from trivium.importers.dynamic import Extent, is_number
 from trivium.importers.emit import lowest
+from trivium.importers.extents import Extent, is_number
 from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.importers.tensorflow.convolution import require_entries, windows_of
 from trivium.ir import ops

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
-from trivium.importers.dynamic import Extent
 from trivium.importers.emit import lowest, neutral
+from trivium.importers.extents import Extent
 from trivium.importers.tensorflow.context import Context, Known, Tensor, rule
 from trivium.ir import ops
 from trivium.ir.core import Value

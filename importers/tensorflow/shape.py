@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 
-from trivium.importers.dynamic import Extent, numbers_of, with_inferred
+from trivium.importers.extents import Extent, numbers_of, with_inferred
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, extents_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trivium.importers.dynamic import (
+from trivium.importers.extents import (
     Extent,
     Size,
     clamped,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import trivium
-from trivium.importers.dynamic import DynamicEmitter, Extent, chosen, clamped, divided, scalar_of
+from trivium.importers.dynamic import DynamicEmitter
+from trivium.importers.extents import Extent, chosen, clamped, divided, scalar_of
 from trivium.ir.core import Value
 from trivium.ir.func import Function, Module
 from trivium.ir.types import F32, TensorType
