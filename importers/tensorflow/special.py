@@ -42,7 +42,10 @@ def polygamma(ctx: Context, a: Value, x: Value) -> Value:
     pole = ctx.select(is_odd, ctx.full_like(x, math.inf), ctx.full_like(x, math.nan))
     at_pole = ctx.binary(ops.And, is_pole(ctx, x), ctx.compare("GE", a, ctx.full_like(a, 1)))
     found = _where_high(ctx, a, x, ctx.add(ops.Polygamma(a, x)))
-    return ctx.select(at_pole, pole, found)
+    # Of infinite order, the factorial is infinite, and the sum is zero unless one of its terms is at most 1.
+    endless = ctx.full_like(x, math.inf)
+    of_endless = ctx.select(ctx.compare("LE", x, ctx.full_like(x, 1)), endless, ctx.full_like(x, math.nan))
+    return ctx.select(ctx.compare("EQ", a, endless), of_endless, ctx.select(at_pole, pole, found))
 
 
 def _where_high(ctx: Context, a: Value, x: Value, found: Value) -> Value:

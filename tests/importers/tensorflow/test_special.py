@@ -84,6 +84,13 @@ def test_large_arguments_are_as_exact_as_scipy() -> None:
     np.testing.assert_allclose(slopes[~inside], 1, 1e-4)
 
 
+def test_polygamma_of_infinite_order() -> None:
+    at = np.array([0, -1, -2.5, 1, 0.5, -0.5, 1.5, 2, 3e4, np.inf, -np.inf, np.nan], np.float32)
+    order = np.full_like(at, np.inf)
+    got = computed(lambda a, x: tf.raw_ops.Polygamma(a=a, x=x), order, at)
+    np.testing.assert_array_equal(got, tf.raw_ops.Polygamma(a=order, x=at))
+
+
 def test_zeta_and_polygamma_of_special_numbers() -> None:
     x, q = (side.ravel() for side in np.meshgrid([*LIMITS, 3.0, 1e4], [*LIMITS, -2.0, 3.0]))
     check(lambda x, q: tf.raw_ops.Zeta(x=x, q=q), x, q)
