@@ -9,30 +9,57 @@ import numpy as np
 
 from trivium.importers.convolution import Layout
 from trivium.importers.emit import require_computable
+from trivium.importers.extents import Extent, numbers_of
 from trivium.importers.tensorflow.context import Context, Known, Tensor, rule, shape_of
 from trivium.importers.tensorflow.convolution import windows_of
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32
+from trivium.ir.types import F32, I32
 
 
 @rule("ResizeNearestNeighbor")
-def resize_nearest(ctx: Context, images: Value, size: Known, *, align_corners: bool, half_pixel_centers: bool) -> Value:
+def resize_nearest(
+    ctx: Context, images: Value, size: Tensor, *, align_corners: bool, half_pixel_centers: bool
+) -> Value:
     """ResizeNearestNeighbor(images, size; align_corners=false, half_pixel_centers=false) -> resized_images"""
     for dimension, extent in enumerate(_sizes(ctx, size), 1):
-        have = images.type.shape[dimension]
-        places = _places(have, extent, align_corners, half_pixel_centers)
-        chosen = np.floor(places + 0.5) if align_corners else np.floor(places + (0.5 if half_pixel_centers else 0))
-        rows = np.clip(chosen, 0, have - 1).astype(np.int32)
-        images = ctx.take(images, ctx.elements(rows), dimension)
+        have = ctx.extent(images, dimension)
+        shift = 0.5 if align_corners or half_pixel_centers else 0
+        if isinstance(have, int) and isinstance(extent, int):
+            chosen = np.floor(_places(have, extent, align_corners, half_pixel_centers) + shift)
+            rows = ctx.elements(np.clip(chosen, 0, have - 1).astype(np.int32))
+        else:
+            places = _computed_places(ctx, have, extent, align_corners, half_pixel_centers)
+            rows = _within(ctx, ctx.add(ops.Floor(ctx.plus(places, ctx.scalar(shift, F32)))), have)
+        images = ctx.take(images, rows, dimension)
     return images
 
 
-def _sizes(ctx: Context, size: Known) -> list[int]:
+def _sizes(ctx: Context, size: Tensor) -> list[Extent]:
     """Returns the height and the width of results."""
-    if (sizes := size.tolist()) and min(sizes) <= 0:
+    sizes = ctx.given_sizes(size, "size")
+    if any(isinstance(extent, int) and extent <= 0 for extent in sizes):
         ctx.unsupported("size", sizes, "positive numbers")
     return sizes
+
+
+def _computed_places(
+    ctx: Context, have: Extent, wanted: Extent, align_corners: bool, half_pixel_centers: bool
+) -> Value:
+    """Returns what `_places` does, where the program computes how many pixels there are."""
+    old, new = ctx.number_as(have, F32), ctx.number_as(wanted, F32)
+    scale, one = ctx.over(old, new), ctx.scalar(1, F32)
+    if align_corners:
+        several = ctx.compare("GT", new, one)
+        scale = ctx.select(several, ctx.over(ctx.minus(old, one), ctx.minus(new, one)), scale)
+    shift = ctx.scalar(0.5 if half_pixel_centers else 0, F32)
+    return ctx.minus(ctx.times(ctx.plus(ctx.iota([wanted], 0, F32), shift), scale), shift)
+
+
+def _within(ctx: Context, places: Value, have: Extent) -> Value:
+    """Returns whole numbers as places of pixels, the nearest ones that exist."""
+    last = ctx.minus(ctx.number_as(have, I32), ctx.scalar(1, I32))
+    return ctx.add(ops.Clamp(ctx.scalar(0, I32), ctx.convert(places, I32), last))
 
 
 @rule("ResizeNearestNeighborGrad")
@@ -51,14 +78,21 @@ def resize_nearest_grad(
 
 @rule("ResizeBilinear")
 def resize_bilinear(
-    ctx: Context, images: Value, size: Known, *, align_corners: bool, half_pixel_centers: bool
+    ctx: Context, images: Value, size: Tensor, *, align_corners: bool, half_pixel_centers: bool
 ) -> Value:
     """ResizeBilinear(images, size; align_corners=false, half_pixel_centers=false) -> resized_images"""
     images = ctx.convert(images, F32)
     for dimension, extent in reversed(list(enumerate(_sizes(ctx, size), 1))):
-        places, weights = _bilinear(images.type.shape[dimension], extent, align_corners, half_pixel_centers)
-        low, high = (ctx.take(images, ctx.elements(at.astype(np.int32)), dimension) for at in places.T)
-        share = ctx.broadcast_in_dim(ctx.elements(weights[:, 1]), ctx.extents(low), [dimension])
+        have = ctx.extent(images, dimension)
+        if isinstance(have, int) and isinstance(extent, int):
+            taps, weights = _bilinear(have, extent, align_corners, half_pixel_centers)
+            rows, share = [ctx.elements(at.astype(np.int32)) for at in taps.T], ctx.elements(weights[:, 1])
+        else:
+            places = _computed_places(ctx, have, extent, align_corners, half_pixel_centers)
+            ends = ctx.add(ops.Floor(places)), ctx.add(ops.Ceil(places))
+            rows, share = [_within(ctx, at, have) for at in ends], ctx.minus(places, ends[0])
+        low, high = (ctx.take(images, at, dimension) for at in rows)
+        share = ctx.broadcast_in_dim(share, ctx.extents(low), [dimension])
         images = ctx.plus(low, ctx.times(ctx.minus(high, low), share))
     return images
 
@@ -79,7 +113,7 @@ def resize_bilinear_grad(
 def resize_bicubic(ctx: Context, images: Value, size: Known, *, align_corners: bool, half_pixel_centers: bool) -> Value:
     """ResizeBicubic(images, size; align_corners=false, half_pixel_centers=false) -> resized_images"""
     images = ctx.convert(images, F32)
-    for dimension, extent in enumerate(_sizes(ctx, size), 1):
+    for dimension, extent in enumerate(numbers_of(_sizes(ctx, size)) or (), 1):
         taps = _bicubic(images.type.shape[dimension], extent, align_corners, half_pixel_centers)
         images = _gathered(ctx, images, *taps, dimension)
     return images

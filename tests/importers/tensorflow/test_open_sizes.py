@@ -2,6 +2,7 @@
 TensorFlow for any."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +165,19 @@ def test_random_slices() -> None:
         function = tf.function(lambda x: x[index], input_signature=[tf.TensorSpec([None] * 3)])  # noqa: B023
         (got,) = trivium.evaluate(trivium.from_tensorflow(function.get_concrete_function()), x)
         np.testing.assert_array_equal(got, x[tuple(np.newaxis if i is None else i for i in index)], str(index))
+
+
+@pytest.mark.parametrize("op", [tf.raw_ops.ResizeBilinear, tf.raw_ops.ResizeNearestNeighbor])
+@pytest.mark.parametrize("options", [{}, {"align_corners": True}, {"half_pixel_centers": True}])
+def test_images_of_any_size_are_resized_to_any(op: Callable[..., "tf.Tensor"], options: dict[str, bool]) -> None:
+    function = tf.function(lambda images, size: op(images=images, size=size, **options))
+    specs = tf.TensorSpec([None, None, None, 3]), tf.TensorSpec([2], tf.int32)
+    module = trivium.from_tensorflow(function.get_concrete_function(*specs))
+    run = trivium.compile(module)
+    for have, wanted in (((7, 5), [3, 11]), ((1, 4), [5, 1]), ((6, 6), [6, 6]), ((9, 2), [1, 1])):
+        images, size = RANDOM.standard_normal((2, *have, 3)).astype(np.float32), np.array(wanted, np.int32)
+        for got in (*trivium.evaluate(module, images, size), *as_list(run(images, size))):
+            np.testing.assert_allclose(got, function(images, size), rtol=1e-5, atol=1e-6)
 
 
 def test_sizes_from_data_are_dynamic() -> None:
