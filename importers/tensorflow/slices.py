@@ -1,5 +1,5 @@
-"""Slices, and writing to them. A bound is known during import; an index, which picks one slice of a dimension, may be
-computed at run time."""
+"""Slices, and writing to them. A bound is known during import, or a size that the program computes; an index, which
+picks one slice of a dimension, may be any value of the program."""
 
 from __future__ import annotations
 
@@ -71,14 +71,11 @@ def cut_of(
         elif _has(new_axis_mask, i):
             cut.shape.append(1)
         elif _has(shrink_axis_mask, i):
-            index = begin[i]
-            extent = shape[at]
-            if isinstance(index, int):
-                keep(
-                    ctx.axis(index, extent, "begin") if isinstance(extent, int) else from_front(ctx, index, extent),
-                    1,
-                    1,
-                )
+            index, extent = begin[i], shape[at]
+            if isinstance(index, int) and isinstance(extent, int):
+                keep(ctx.axis(index, extent, "begin"), 1, 1)
+            elif isinstance(index, int):
+                keep(from_front(ctx, index, extent), 1, 1)
             else:
                 cut.picked[at] = scalar_of(ctx, from_front(ctx, index, extent))
                 keep(0, extent, 1)
@@ -107,7 +104,7 @@ def _span(ctx: Context, extent: Extent, first: Extent | None, last: Extent | Non
         ctx.unsupported("begin", "a value computed at run time", "indices, or bounds that are known")
     if first is None and last is None:
         return (0 if step > 0 else extent - 1), (extent + abs(step) - 1) // abs(step)
-    # Bounds backwards are those of the elements that come last in the forward direction.
+    # Backwards, bounds lie one before those of the forward direction.
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
     ends = [low, high] if step > 0 else [high, low]
     for i, bound in enumerate((first, last)):
