@@ -127,8 +127,9 @@ class Context(DynamicContext[str, Operand]):
 
     def given_shape(self, operand: Operand, argument: str = "shape") -> tuple[Extent, ...]:
         """Returns the shape that an operand holds, some of whose extents may be computed by the program."""
-        if isinstance(operand, np.ndarray):
-            return self.known_shape(operand, argument)
+        known = self.known_if_possible(operand)
+        if known is not None:
+            return self.known_shape(known, argument)
         return tuple(self.given_sizes(operand, argument))
 
     def held(self, extents: Sequence[Extent], element_type: ElementType) -> Tensor:

@@ -77,17 +77,23 @@ def resource_gather_nd(ctx: Context, resource: Operand, indices: Value) -> Value
 
 
 def _gathered_nd(ctx: Context, x: Value, indices: Value) -> Value:
-    *places, depth = indices.type.shape
-    if depth is None:
-        ctx.unsupported("indices", f"the type {indices.type}", "a known number of indices for each element")
+    count, depth = indices.type.rank - 1, _depth(ctx, indices)
     rest = ctx.extents(x)[depth:]
     numbers = ops.GatherDimensionNumbers(
-        offset_dims=tuple(range(len(places), len(places) + len(rest))),
+        offset_dims=tuple(range(count, count + len(rest))),
         collapsed_slice_dims=tuple(range(depth)),
         start_index_map=tuple(range(depth)),
-        index_vector_dim=len(places),
+        index_vector_dim=count,
     )
     return ctx.gather(x, indices, numbers, [*(1,) * depth, *rest])
+
+
+def _depth(ctx: Context, indices: Value) -> int:
+    """Returns how many numbers each position has: those in the last dimension."""
+    depth = indices.type.shape[-1]
+    if depth is None:
+        ctx.unsupported("indices", f"the type {indices.type}", "a known number of indices for each element")
+    return depth
 
 
 # Scatters
@@ -159,10 +165,7 @@ def scatter_nd(ctx: Context, indices: Value, updates: Value, shape: Tensor) -> V
 def scattered(ctx: Context, op: type | None, x: Value, indices: Value, updates: Value) -> Value:
     """Returns `x` with `updates` combined (or stored, without an op) at the positions given by the vectors in the last
     dimension of `indices`."""
-    *places, depth = indices.type.shape
-    if depth is None:
-        ctx.unsupported("indices", f"the type {indices.type}", "a known number of indices for each element")
-    count = len(places)
+    count, depth = indices.type.rank - 1, _depth(ctx, indices)
     numbers = ops.ScatterDimensionNumbers(
         update_window_dims=tuple(range(count, updates.type.rank)),
         inserted_window_dims=tuple(range(depth)),

@@ -15,7 +15,7 @@ import keras
 
 import trivium
 from tests.importers.tensorflow.cases import Case
-from tests.importers.tensorflow.test_rules import ALL_CASES, by_tensorflow
+from tests.importers.tensorflow.test_rules import ALL_CASES, require_equal
 
 pytestmark = pytest.mark.tensorflow
 
@@ -74,11 +74,7 @@ def test_rule(case: Case) -> None:
         assert case.op in OF_KNOWN_SIZES, module
         assert "example inputs: the program then has their sizes" in str(module)
         return
-    module.verify()
-    expected = tf.nest.flatten(by_tensorflow(case))
-    for got, wanted in zip(trivium.evaluate(module, *case.inputs), expected, strict=True):
-        assert got.dtype == wanted.numpy().dtype
-        np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-3 if got.dtype.itemsize < 4 else 1e-4, atol=1e-5)
+    require_equal(module, case)
 
 
 def as_list(results: object) -> list[object]:

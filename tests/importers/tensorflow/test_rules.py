@@ -38,6 +38,11 @@ def by_tensorflow(case: Case) -> object:
 def test_rule(case: Case) -> None:
     concrete = tf.function(case.function).get_concrete_function(*(tf.TensorSpec(x.shape, x.dtype) for x in case.inputs))
     module = trivium.from_tensorflow(concrete)
+    require_equal(module, case)
+
+
+def require_equal(module: trivium.Module, case: Case) -> None:
+    """Requires that a program computes what TensorFlow does."""
     module.verify()
     expected = tf.nest.flatten(by_tensorflow(case))
     for got, wanted in zip(trivium.evaluate(module, *case.inputs), expected, strict=True):

@@ -153,7 +153,7 @@ def checked(case: Case, training: bool) -> tuple[Verdict, list[str]]:
     try:
         got, compiled = _outcome(case, training, lambda f: trivium.tensorflow.function(f, autograph=False))
     except Exception as error:  # various types: whatever a layer runs into
-        return Verdict(WRONG, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"), []
+        return Verdict(WRONG, _line(error)), []
     return compared(got, wanted), sorted(compiled._setup.foreign)
 
 
@@ -182,7 +182,8 @@ def _outcome(case: Case, training: bool, compiler: Callable[..., Any]) -> tuple[
 
 
 def checked_file(case: Case) -> Verdict:
-    """Runs a layer from a SavedModel that takes batches of any size, at inference, in two sizes."""
+    """Runs a layer from a SavedModel that takes batches of any size, at inference, in two sizes. It is invalid if Keras
+    does not write such a file."""
     keras.utils.set_random_seed(0)
     inputs = _inputs(case)
     layer = case.make()
@@ -191,23 +192,30 @@ def checked_file(case: Case) -> Verdict:
     specs = [tf.TensorSpec([None, *x.shape[1:]], x.dtype, f"x{i}") for i, x in enumerate(inputs)]
     archive = keras.export.ExportArchive()
     archive.track(layer)
-    try:
-        archive.add_endpoint("serve", lambda *xs: _call(layer, xs, **options), input_signature=specs)
-        with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            archive.add_endpoint("serve", lambda *xs: _call(layer, xs, **options), input_signature=specs)
             archive.write_out(folder, verbose=False)
+        except Exception as error:  # various types: whatever Keras runs into
+            return Verdict(INVALID, _line(error))
+        try:
             run = trivium.compile(trivium.from_tensorflow(folder))
-    except trivium.UnsupportedOpError as error:
-        return Verdict(REFUSED, ", ".join(sorted({op.name for op in error.ops})))
-    except Exception as error:  # various types: whatever Keras runs into
-        return Verdict(INVALID, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
-    for count in (1, 2):
-        given = [tf.concat([x] * count, 0) for x in inputs]
-        got = run(*map(np.asarray, given))
-        mine = [np.asarray(x) for x in (got if isinstance(got, list | tuple) else [got])]
-        verdict = compared(mine, [np.asarray(x) for x in tf.nest.flatten(_call(layer, given, **options))])
-        if verdict.kind != EQUAL:
-            break
+            for count in (1, 2):
+                given = [tf.concat([x] * count, 0) for x in inputs]
+                got = tf.nest.flatten(run(*map(np.asarray, given)))
+                wanted = tf.nest.flatten(_call(layer, given, **options))
+                verdict = compared([np.asarray(x) for x in got], [np.asarray(x) for x in wanted])
+                if verdict.kind != EQUAL:
+                    break
+        except trivium.UnsupportedOpError as error:
+            return Verdict(REFUSED, ", ".join(sorted({op.name for op in error.ops})))
+        except Exception as error:  # various types: whatever a layer runs into
+            return Verdict(WRONG, _line(error))
     return verdict
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _call(layer: Any, inputs: Any, **options: Any) -> Any:
