@@ -79,8 +79,9 @@ def from_tensorflow(
     """Imports a `tf.function`, `ConcreteFunction`, `GraphDef`, SavedModel folder, Keras model or its file.
 
     `args` and `kwargs` are example inputs or `tf.TensorSpec`s. Sizes that they, or without them the function itself,
-    leave unknown are dynamic in the module. `parameters`: see `from_torch`. `trust`: see `load`. `signature` is the
-    name of a SavedModel's signature; without one, it is `serving_default`, or the only one. Raises
+    leave unknown are dynamic in the module. Variables that the function assigns are arguments before the inputs, and
+    results after the outputs, whose role is `state`. `parameters`: see `from_torch`. `trust`: see `load`. `signature`
+    is the name of a SavedModel's signature; without one, it is `serving_default`, or the only one. Raises
     `UnsupportedOpError` with every op that has no rule.
     """
     importer = _importer("tensorflow", "tensorflow")

@@ -88,7 +88,7 @@ def _sample_slope(a: float, x: float) -> float:
 def _polygamma(n: float, x: float) -> float | None:
     if n >= PARITY:
         return None
-    if not (n >= 1 and n == np.floor(n) and x > 0):
+    if not (n >= 1 and n == np.floor(n)) or (x <= 0 and x == np.floor(x)):
         return np.nan
     if np.isinf(x):
         return 0.0

@@ -199,11 +199,13 @@ def checked_file(case: Case) -> Verdict:
         except Exception as error:  # various types: whatever Keras runs into
             return Verdict(INVALID, _line(error))
         try:
-            run = trivium.compile(trivium.from_tensorflow(folder))
+            program = trivium.from_tensorflow(folder)
+            run = trivium.compile(program)
             for count in (1, 2):
                 given = [tf.concat([x] * count, 0) for x in inputs]
-                got = tf.nest.flatten(run(*map(np.asarray, given)))
+                got = tf.nest.flatten(run(*_states(program, layer), *map(np.asarray, given)))
                 wanted = tf.nest.flatten(_call(layer, given, **options))
+                wanted += _states(program, layer)
                 verdict = compared([np.asarray(x) for x in got], [np.asarray(x) for x in wanted])
                 if verdict.kind != EQUAL:
                     break
@@ -212,6 +214,13 @@ def checked_file(case: Case) -> Verdict:
         except Exception as error:  # various types: whatever a layer runs into
             return Verdict(WRONG, _line(error))
     return verdict
+
+
+def _states(program: trivium.Module, layer: Any) -> list[np.ndarray]:
+    """Returns the present values of the variables that a program takes and returns: those that it assigns."""
+    names = [str(about["trivium.name"]) for about in program.main.arg_attrs if about["trivium.role"] == "state"]
+    variables = {variable.path: variable for variable in layer.variables}
+    return [np.asarray(variables[name]) for name in names]
 
 
 def _line(error: Exception) -> str:

@@ -27,6 +27,7 @@ def is_close(mine: np.ndarray, theirs: np.ndarray) -> bool:
         ("RandomGammaGrad", {"alpha": 1e4, "sample": 1e4}, 1.0000166668333),
         ("Betainc", {"a": 1.0, "b": 3e38, "x": 1e-30}, 1.0),
         ("Polygamma", {"a": 1e4, "x": 10.0}, -np.inf),
+        ("Polygamma", {"a": 1e4, "x": -1.0675435}, np.inf),
     ],
 )
 def test_special_functions(op: str, arguments: dict[str, float], right: float) -> None:
