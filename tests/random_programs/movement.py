@@ -64,6 +64,24 @@ def turn(g: Generator) -> None:
         g.offer(g.add(ops.Add(result, g.like(result))))
 
 
+def repeat(g: Generator) -> None:
+    """Repeats the elements of rows, or the rows as a whole, from some element on; sometimes combined with another
+    array. Vectors have several elements of each, or each of several elements more than once."""
+    count, times = g.number(2, 40), int(g.pick((2, 2, 3, 4, 8, 16)))
+    rows, tiled = [g.number(1, 3)] * g.number(0, 1), g.chance(0.3)
+    row, repeated = ((times,), (count, times)) if tiled else ((count,), (count, times))
+    value = g.argument((*rows, *row), g.element())
+    kept = [*range(len(rows)), len(rows) + tiled]
+    value = g.add(ops.BroadcastInDim(value, kept, result=tensor(*rows, *repeated, of=value.type.element_type)))
+    shape = (*rows, count * times)
+    value = g.add(ops.Reshape(value, result=tensor(*shape, of=value.type.element_type)))
+    first = [*(0 for _ in rows), g.number(0, times)]
+    value = g.add(ops.Slice(value, first, shape, [*(1 for _ in rows), int(g.pick((1, 1, 1, 2, 3)))]))
+    g.offer(value)
+    if not is_boolean(value.type.element_type) and g.chance(0.6):
+        g.offer(g.add(ops.Add(value, g.like(value))))
+
+
 def reverse(g: Generator) -> None:
     value = g.value(rank=1)
     g.offer(g.add(ops.Reverse(value, g.some(value.type.rank))))
@@ -173,6 +191,26 @@ def gather(g: Generator) -> None:
     g.offer(g.add(ops.Gather(value, indices, numbers, sizes)))
 
 
+def resize(g: Generator) -> None:
+    """A gather at constant places along one or two dimensions, most of which follow a rule."""
+    value = g.value(rank=1)
+    rank, shape = value.type.rank, value.type.shape
+    if 0 in shape:
+        raise Rejected
+    mapped = tuple(int(d) for d in g.rng.permutation(rank)[: g.number(1, min(2, rank))])
+    tables = []
+    for d in mapped:
+        table = np.arange(g.number(0, shape[d] - 1), shape[d], g.number(1, 3))[:: int(g.pick((1, 1, -1)))]
+        table = np.repeat(table, int(g.pick((1, 2, 2, 3))))
+        tables.append(table if g.chance(0.8) else g.rng.permutation(table) + g.number(-1, 1))
+    grid = np.stack(np.meshgrid(*tables, indexing="ij"), -1)
+    kept = rank - len(mapped)
+    offsets = sorted(int(d) for d in g.rng.permutation(rank)[:kept])
+    numbers = ops.GatherDimensionNumbers(tuple(offsets), tuple(sorted(mapped)), (), (), mapped, len(mapped))
+    sizes = [1 if d in mapped else extent for d, extent in enumerate(shape)]
+    g.offer(g.add(ops.Gather(value, g.constant(grid), numbers, sizes)))
+
+
 def take_along(g: Generator) -> None:
     """A position for each row, with batching dimensions."""
     value = g.value(rank=2)
@@ -213,6 +251,6 @@ def scatter(g: Generator) -> None:
 
 
 FAMILIES = (
-    reshape, merge, broadcast, spread, transpose, transpose, turn, reverse, cut, cut, pad, pad, concatenate,
-    concatenate, *(join,) * 4, dynamic_slice, dynamic_update, gather, gather, take_along, scatter, scatter,
+    reshape, merge, broadcast, spread, transpose, transpose, turn, repeat, reverse, cut, cut, pad, pad, concatenate,
+    concatenate, *(join,) * 4, dynamic_slice, dynamic_update, gather, gather, resize, take_along, scatter, scatter,
 )  # fmt: skip

@@ -52,21 +52,21 @@ func.func @main(%arg0: tensor<4xf32>, %arg1: tensor<f32>) -> (tensor<6xf32>, ten
 //=}
 // -----
 // windows of constant size, and a constant padding
-func.func @main(%arg0: tensor<1x1x8xf32>, %arg1: tensor<1x1x3xf32>, %arg2: tensor<4x5xf32>) -> (tensor<1x1x8xf32>, tensor<2x5xf32>) {
+func.func @main(%arg0: tensor<1x1x8xf32>, %arg1: tensor<1x1x3xf32>, %arg2: tensor<4x5xf32>) -> (tensor<1x1x8xf32>, tensor<3x5xf32>) {
   %0 = stablehlo.constant dense<1> : tensor<1x2xi32>
   %1 = stablehlo.constant dense<[1, 5]> : tensor<2xi32>
-  %2 = stablehlo.constant dense<[[3], [1]]> : tensor<2x1xi32>
+  %2 = stablehlo.constant dense<[[3], [1], [2]]> : tensor<3x1xi32>
   %3 = "stablehlo.dynamic_conv"(%arg0, %arg1, %0) {window_strides = array<i64: 1>, dimension_numbers = #stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>, feature_group_count = 1 : i64, batch_group_count = 1 : i64} : (tensor<1x1x8xf32>, tensor<1x1x3xf32>, tensor<1x2xi32>) -> tensor<1x1x8xf32>
-  %4 = "stablehlo.dynamic_gather"(%arg2, %2, %1) {dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false} : (tensor<4x5xf32>, tensor<2x1xi32>, tensor<2xi32>) -> tensor<2x5xf32>
-  return %3, %4 : tensor<1x1x8xf32>, tensor<2x5xf32>
+  %4 = "stablehlo.dynamic_gather"(%arg2, %2, %1) {dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false} : (tensor<4x5xf32>, tensor<3x1xi32>, tensor<2xi32>) -> tensor<3x5xf32>
+  return %3, %4 : tensor<1x1x8xf32>, tensor<3x5xf32>
 }
 //=module {
-//=  func.func @main(%arg0: tensor<1x1x8xf32>, %arg1: tensor<1x1x3xf32>, %arg2: tensor<4x5xf32>) -> (tensor<1x1x8xf32>, tensor<2x5xf32>) {
+//=  func.func @main(%arg0: tensor<1x1x8xf32>, %arg1: tensor<1x1x3xf32>, %arg2: tensor<4x5xf32>) -> (tensor<1x1x8xf32>, tensor<3x5xf32>) {
 //=    %c = stablehlo.constant dense<1> : tensor<1x2xi32>
 //=    %c_0 = stablehlo.constant dense<[1, 5]> : tensor<2xi32>
-//=    %c_1 = stablehlo.constant dense<[[3], [1]]> : tensor<2x1xi32>
+//=    %c_1 = stablehlo.constant dense<[[3], [1], [2]]> : tensor<3x1xi32>
 //=    %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {stride = [1], pad = [[1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x1x8xf32>, tensor<1x1x3xf32>) -> tensor<1x1x8xf32>
-//=    %1 = "stablehlo.gather"(%arg2, %c_1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 5>}> : (tensor<4x5xf32>, tensor<2x1xi32>) -> tensor<2x5xf32>
-//=    return %0, %1 : tensor<1x1x8xf32>, tensor<2x5xf32>
+//=    %1 = "stablehlo.gather"(%arg2, %c_1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 5>}> : (tensor<4x5xf32>, tensor<3x1xi32>) -> tensor<3x5xf32>
+//=    return %0, %1 : tensor<1x1x8xf32>, tensor<3x5xf32>
 //=  }
 //=}

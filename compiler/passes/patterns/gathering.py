@@ -1,0 +1,149 @@
+"""Rewrites of gathers at constant places that follow a rule, as nearest-neighbour resizing and flipped or strided
+indices are written: slices, reversals and repetitions, which are addressing, and not loads of indices."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from trivium.compiler.passes.patterns.matching import constant
+from trivium.compiler.passes.rewriting import PatternSet
+from trivium.ir.core import Value
+from trivium.ir.ops import BroadcastInDim, Concatenate, Gather, Reshape, Reverse, Slice, Transpose
+
+GATHERING = PatternSet()
+pattern = GATHERING.pattern
+
+LONGEST = 1 << 16
+"""The number of elements up to which constants are read."""
+
+
+@pattern(Gather)
+def gather_of_regular_places(op):
+    """gather(x, constant rows and columns) == repeat(slice(x)) or reverse(slice(x)), along each dimension"""
+    numbers, kind = op.dimension_numbers, op.operand.type
+    if not (kind.is_static and op.result.type.is_static and op.start_indices.type.is_static) or not op.result.type.size:
+        return None
+    mapped, collapsed = numbers.start_index_map, numbers.collapsed_slice_dims
+    whole = all(size == (1 if d in collapsed else kind.shape[d]) for d, size in enumerate(op.slice_sizes))
+    if numbers.operand_batching_dims or set(mapped) != set(collapsed) or not whole:
+        return None
+    tables = _tables(op)
+    if tables is None:
+        return None
+    places = {d: np.clip(table.reshape(-1), 0, kind.shape[d] - 1) for d, table in zip(mapped, tables, strict=True)}
+    if not all(map(_is_regular, places.values())):
+        return None
+    varying = {d: _varying(table) for d, table in zip(mapped, tables, strict=True)}
+    value = op.operand
+    for d, place in places.items():
+        value = _taken(value, d, place)
+    # The dimensions of the operand in the order of the result's, those of extent 1 left out.
+    batch = {dims[0]: d for d, dims in varying.items() if dims}
+    outer = [d for d in range(op.result.type.rank) if d not in numbers.offset_dims]
+    kept = iter(d for d in range(kind.rank) if d not in collapsed)
+    order = [batch.get(outer.index(d)) if d in outer else next(kept) for d in range(op.result.type.rank)]
+    order = [d for d in order if d is not None]
+    left = sorted(order)
+    value = Reshape(value, result=kind.with_shape(tuple(value.type.shape[d] for d in left))).result
+    return Reshape(Transpose(value, tuple(map(left.index, order))).result, result=op.result.type)
+
+
+def _tables(op: Gather) -> list[np.ndarray] | None:
+    """Returns the places along each mapped dimension, as arrays of the batch dimensions' rank that vary along at most
+    one of them, a different one for each, and together along all."""
+    indices, vector = op.start_indices, op.dimension_numbers.index_vector_dim
+    shape = [e for d, e in enumerate(indices.type.shape) if d != vector]
+    pieces = _pieces(indices, vector)
+    if pieces is None:
+        return None
+    tables = list(map(_compressed, pieces))
+    varying = [d for table in tables for d in _varying(table)]
+    alone = all(len(_varying(table)) <= 1 for table in tables) and len(set(varying)) == len(varying)
+    return tables if alone and set(varying) == {d for d, extent in enumerate(shape) if extent != 1} else None
+
+
+def _pieces(indices: Value, vector: int) -> list[np.ndarray] | None:
+    """Returns the places along each mapped dimension, as far as `_known` tells them."""
+    made = indices.defining_op
+    joined = made.inputs if isinstance(made, Concatenate) and made.dimension == vector else (indices,)
+    known = [_known(value) for value in joined]
+    found = [array for array in known if array is not None]
+    if len(found) < len(known):
+        return None
+    if vector == indices.type.rank:
+        return found
+    return [np.take(array, j, vector) for array in found for j in range(array.shape[vector])]
+
+
+def _known(value: Value) -> np.ndarray | None:
+    """Returns the elements of a value that consists of constants, with extent 1 instead of dimensions along which they
+    are broadcast; None for other values."""
+    made = value.defining_op
+    if isinstance(made, BroadcastInDim):
+        inner, places = _known(made.operand), made.broadcast_dimensions
+        if inner is None or list(places) != sorted(places):
+            return None
+        extents = dict(zip(places, inner.shape, strict=True))
+        return inner.reshape([extents.get(d, 1) for d in range(value.type.rank)])
+    if isinstance(made, Reshape):
+        inner, source, shape = _known(made.operand), made.operand.type.shape, value.type.shape
+        if inner is None or [extent for extent in source if extent != 1] != [extent for extent in shape if extent != 1]:
+            return None
+        kept = iter(own for own, extent in zip(inner.shape, source, strict=True) if extent != 1)
+        return inner.reshape([1 if extent == 1 else next(kept) for extent in shape])
+    return constant(value) if value.type.is_static and value.type.size <= LONGEST else None
+
+
+def _compressed(array: np.ndarray) -> np.ndarray:
+    """Returns the array with extent 1 instead of dimensions along which its elements are equal."""
+    for d in range(array.ndim):
+        first = array.take([0], d)
+        array = first if (array == first).all() else array
+    return array
+
+
+def _varying(table: np.ndarray) -> list[int]:
+    return [d for d, extent in enumerate(table.shape) if extent != 1]
+
+
+def _is_regular(places: np.ndarray) -> bool:
+    """Whether `_taken` can take them."""
+    times = _times(places)
+    once = places[::times]
+    return np.array_equal(places, np.repeat(once, times)) and _step(once) is not None
+
+
+def _times(places: np.ndarray) -> int:
+    """Returns how often the first place is repeated, if the places may be repeated so, else 1."""
+    differ = np.flatnonzero(places != places[0])
+    first = int(differ[0]) if len(differ) else len(places)
+    return first if len(places) % first == 0 else 1
+
+
+def _step(places: np.ndarray) -> int | None:
+    """Returns the constant distance of places, if it is not zero."""
+    steps = {int(b) - int(a) for a, b in pairwise(places)} or {1}
+    return steps.pop() if len(steps) == 1 and 0 not in steps else None
+
+
+def _taken(value: Value, dimension: int, places: np.ndarray) -> Value:
+    """Returns the elements at regular places of a dimension: a slice of it, reversed if they descend, repeated."""
+    times = _times(places)
+    once = places[::times]
+    step = _step(once)
+    assert step is not None, "the places are regular"
+    low, high, shape = int(once.min()), int(once.max()), list(value.type.shape)
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[dimension], limits[dimension], strides[dimension] = low, high + 1, abs(step)
+    value = Slice(value, start_indices=starts, limit_indices=limits, strides=strides).result
+    if step < 0:
+        value = Reverse(value, dimensions=(dimension,)).result
+    if times == 1:
+        return value
+    shape[dimension : dimension + 1] = [len(once), times]
+    kept = tuple(d for d in range(len(shape)) if d != dimension + 1)
+    value = BroadcastInDim(value, kept, result=value.type.with_shape(tuple(shape))).result
+    shape[dimension : dimension + 2] = [len(places)]
+    return Reshape(value, result=value.type.with_shape(tuple(shape))).result
