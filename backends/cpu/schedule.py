@@ -7,9 +7,10 @@ import math
 from collections.abc import Iterator
 
 from trivium.backends.cpu.target import CpuTarget
-from trivium.compiler.kernel.affine import Analysis, apart, holds
+from trivium.backends.llvm.memory import are_near
+from trivium.compiler.kernel.affine import Analysis, apart, atom_offsets, holds
 from trivium.compiler.kernel.dtypes import FLOATS, INDEX, bit_width
-from trivium.compiler.kernel.index import Indices
+from trivium.compiler.kernel.index import Atom, Indices
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.ops import cost as operation_cost
 from trivium.compiler.kernel.structure import (
@@ -31,6 +32,8 @@ from trivium.compiler.kernel.structure import (
 from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fits_lanes, merged_extents, turned_loads
 
 UNKNOWN_EXTENT = 16
+MOVED = 2.0
+"""The cost of a load of elements that are near one another, but not in the order of the lanes."""
 SORTED_KEY = 0.3
 """The cost of sorting keys, for each of them and each bit of their number."""
 
@@ -103,7 +106,7 @@ class _Planner:
 
     def block(self, block: Block) -> tuple[float, Loops]:
         """Returns the cost outside any vector loop, and the schedules of all loops within."""
-        total, loops = self._division_cost(block, 1), Loops()
+        total, loops = self._division_cost(block, None, 1), Loops()
         for instruction in block.instructions:
             if isinstance(instruction, Loop):
                 cost, inner = self.loop(instruction)
@@ -143,12 +146,12 @@ class _Planner:
 
     def _vectorized(self, loop: Loop, extents: tuple[int | Register, ...], dimension: int) -> tuple[float, Loops]:
         extent, index = extents[dimension], loop.indices[dimension]
-        lanes = self._lanes(loop, _count(extent))
+        lanes = self._lanes(loop, dimension, _count(extent))
         chunks = math.ceil(_count(extent) / lanes) * math.prod(
             _count(e) for d, e in enumerate(extents) if d != dimension
         )
         # A wide vector takes several registers.
-        registers = max(1.0, lanes * self._bits(loop) / self._vector_bits)
+        registers = max(1.0, lanes * self._bits(loop, index) / self._vector_bits)
         cost = chunks * self._body_cost(loop.body, index, lanes) * registers
         if loop.kind == "reduction":
             cost += 2 * math.log2(lanes) + 4
@@ -166,7 +169,7 @@ class _Planner:
         size = sum(not isinstance(i, Constant) for i in block.instructions)
         if loop.kind != "parallel" or not straight or size > LARGEST_IN_SQUARES:
             return
-        lanes = min(self._lanes(loop, _count(extents[dimension])), LARGEST_SIDE)
+        lanes = min(self._lanes(loop, dimension, _count(extents[dimension])), LARGEST_SIDE)
         for other, extent in enumerate(extents):
             loads = turned_loads(loop, index, loop.indices[other], self._analysis) if other != dimension else []
             if not isinstance(extent, int) or not 0 < len(loads) <= MOST_SQUARES or not 2 <= lanes <= LARGEST_SIDE:
@@ -180,13 +183,14 @@ class _Planner:
             cost = chunks * squares * (read + min(extent, lanes) * each)
             yield cost, {loop: LoopSchedule(extents, mappings)}
 
-    def _lanes(self, loop: Loop, extent: int) -> int:
-        """Returns the number of lanes: one vector register of the floats and of the stored values, so that wide
-        integers that only decide something take several; several registers if sums would wait for each other and, where
-        each lane has its own sum, no lane is wasted; fewer lanes for short loops."""
-        lanes = max(2, self._vector_bits // (self._data_bits(loop) or self._bits(loop)))
+    def _lanes(self, loop: Loop, dimension: int, extent: int) -> int:
+        """Returns the number of lanes along a dimension: one vector register of the floats and of the stored values, so
+        that wide integers that only decide something take several; several registers if sums would wait for each other
+        and, where each lane has its own sum, no lane is wasted; fewer lanes for short loops."""
+        index = loop.indices[dimension]
+        lanes = max(2, self._vector_bits // (self._data_bits(loop) or self._bits(loop, index)))
         if holds(loop.body, Loop) or loop.kind == "reduction":
-            most = min(extent, 4 * self._vector_bits // self._bits(loop))
+            most = min(extent, 4 * self._vector_bits // self._bits(loop, index))
             while lanes * 2 <= most and (loop.kind == "reduction" or extent % (lanes * 2) == 0):
                 lanes *= 2
         return min(lanes, 1 << (extent - 1).bit_length()) if extent > 1 else 1
@@ -205,10 +209,11 @@ class _Planner:
                 return count
         return 1
 
-    def _bits(self, loop: Loop) -> int:
-        """Returns the width of the widest number that is computed with, except for index arithmetic."""
+    def _bits(self, loop: Loop, index: Register) -> int:
+        """Returns the width of the widest number that is computed with, except for index arithmetic, if `index` is in
+        lanes."""
         widths = [_held_bits(value) for value in (*_computed(loop.body), *_stored(loop.body))]
-        return max([8, *widths, *([bit_width(INDEX)] if self._divides(loop.body) else [])])
+        return max([8, *widths, *([bit_width(INDEX)] if self._divides(loop.body, index) else [])])
 
     def _data_bits(self, loop: Loop) -> int:
         """Returns the width of the widest float that is computed with, or that of the stored values if it is larger; 0
@@ -216,10 +221,15 @@ class _Planner:
         floats = [_held_bits(value) for value in _computed(loop.body) if value.dtype in FLOATS]
         return max(floats + [_held_bits(value) for value in _stored(loop.body)]) if floats else 0
 
-    def _divides(self, block: Block) -> bool:
-        """Whether index expressions in a block contain quotients or remainders, which are computed in lanes."""
+    def _divides(self, block: Block, index: Register) -> bool:
+        """Whether index expressions in a block contain quotients or remainders that are computed in lanes."""
         nested = (inner for i in walk(block) for inner in i.blocks)
-        return any(self._analysis.divisions[inner] for inner in (block, *nested))
+        every = (atom for inner in (block, *nested) for atom in self._analysis.divisions[inner])
+        return any(self._is_irregular(atom, index, self._target.vector_bytes) for atom in every)
+
+    def _is_irregular(self, atom: Atom, index: Register, lanes: int) -> bool:
+        """Whether a quotient or remainder must be computed in each lane."""
+        return index in self._analysis.depends(atom) and atom_offsets(atom, index, lanes, lanes) is None
 
     def _cost(self, instruction: Instruction, index: Register | None, lanes: int) -> float:
         """Returns the cost of one execution, with `lanes` iterations of `index` at a time."""
@@ -249,10 +259,15 @@ class _Planner:
         return self._analysis.step(self._analysis.address(buffer, indices), index) if index else 1
 
     def _load_cost(self, buffer: Buffer, indices: Indices, index: Register | None, lanes: int) -> float:
-        step = self._step(buffer, indices, index)
-        if step in (0, 1):
+        if index is None:
             return 1.0
-        return 2.0 if step in (-1, 2) else 1.0 * lanes
+        place = self._analysis.address(buffer, indices)
+        offsets = self._analysis.lane_offsets(place, index, lanes, lanes)
+        if offsets is None:
+            return 1.0 * lanes
+        if offsets == tuple(range(lanes)) or not any(offsets):
+            return 1.0
+        return MOVED if are_near(offsets) else 1.0 * lanes
 
     def _store_cost(self, buffer: Buffer, indices: Indices, index: Register | None, lanes: int) -> float:
         # A scattered store touches, and owns, one cache line per lane.
@@ -260,12 +275,14 @@ class _Planner:
 
     def _body_cost(self, block: Block, index: Register | None, lanes: int) -> float:
         """Returns the cost of all instructions of a block, and of the divisions in their index expressions."""
-        return sum(self._cost(i, index, lanes) for i in block.instructions) + self._division_cost(block, lanes)
+        return sum(self._cost(i, index, lanes) for i in block.instructions) + self._division_cost(block, index, lanes)
 
-    def _division_cost(self, block: Block, lanes: int) -> float:
-        cost = operation_cost("divide", INDEX)
-        each = cost * lanes if self._is_scalar("divide", INDEX) else cost
-        return each * self._analysis.divisions[block]
+    def _division_cost(self, block: Block, index: Register | None, lanes: int) -> float:
+        each = operation_cost("divide", INDEX)
+        in_lanes = each * lanes if self._is_scalar("divide", INDEX) else each
+        every = self._analysis.divisions[block]
+        irregular = 0 if index is None else sum(self._is_irregular(atom, index, lanes) for atom in every)
+        return irregular * in_lanes + (len(every) - irregular) * each
 
     def _is_scalar(self, op: str, dtype: str) -> bool:
         """Whether an operation has no vector form and is computed lane by lane."""

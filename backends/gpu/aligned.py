@@ -32,7 +32,7 @@ class AlignedEmitter(Emitter):
 
     def address(self, buffer: Buffer, indices: Indices) -> memory.Address:
         found = super().address(buffer, indices)
-        if self.vector is None or found.step != 1:
+        if self.vector is None or not found.is_run:
             return found
         size = storage_bytes(buffer.dtype)
         most = min(self.lanes, ALIGNMENT // size)

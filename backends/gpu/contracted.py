@@ -344,7 +344,7 @@ class Contracted(ABC):
     def loaded(self, access: Access, prologue: Block | None, positions: Sequence[ll.Value], loops: Indices) -> ll.Value:
         """Returns the element at these positions, after its prologue."""
         at = self.offset(access, positions)
-        address = memory.Address(self.plain.buffers[access.buffer], access.buffer.dtype, at, 0)
+        address = memory.Address(self.plain.buffers[access.buffer], access.buffer.dtype, at)
         element = memory.load(self.code, address, 1, None)
         if prologue is None:
             return element

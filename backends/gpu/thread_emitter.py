@@ -172,7 +172,7 @@ class GpuEmitter(Emitter):
 
     def address(self, buffer: Buffer, indices: Indices) -> Address:
         found = super().address(buffer, indices)
-        if self.vector is None or found.step != 1:
+        if self.vector is None or not found.is_run:
             return found
         place, size = self.analysis.address(buffer, indices), storage_bytes(buffer.dtype)
         zeros = [one for one in place.symbols if _is_zero(self.values.get(one))]  # type: ignore[call-overload]

@@ -18,7 +18,7 @@ from trivium.backends.llvm.lines import LinedModule, at_line
 from trivium.backends.llvm.narrow import constant
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.backends.llvm.workspace import Workspace
-from trivium.compiler.kernel.affine import Analysis
+from trivium.compiler.kernel.affine import Analysis, atom_offsets
 from trivium.compiler.kernel.dtypes import INDEX, bit_width
 from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder
 from trivium.compiler.kernel.structure import (
@@ -46,7 +46,8 @@ INTERLEAVED = (2, 4, 8)
 class Emitter:
     """Emits blocks at the builder's position. `values` maps kernel values to LLVM values: scalars, or vectors of
     `lanes`; index arithmetic is only computed where a value itself is needed. `vector` is the loop index that is spread
-    over lanes, `mask` the active lanes; scratch buffers are in `workspace`."""
+    over lanes, in the first of which it is a multiple of `multiple`; `mask` are the active lanes; scratch buffers are
+    in `workspace`."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Emitter:
         self.reciprocals: dict[Register, ll.Value] = {}
         """1 / x of values x, in f64."""
         self.vector: Register | None = None
-        self.lanes = 1
+        self.lanes = self.multiple = 1
         self.mask: ll.Value | None = None
         self.sum_of_products: Loop | None = None
         """The sum of a contraction, which adds products that are not rounded before."""
@@ -103,16 +104,17 @@ class Emitter:
             self.values, self.reciprocals = outer
 
     @contextmanager
-    def in_lanes(self, index: Register | None, lanes: int, mask: ll.Value | None) -> Iterator[None]:
-        """Spreads the iterations of `index` from its present value over lanes. Vector loops do not nest: the schedule
-        of a block that is in lanes does not vectorize the loops inside it."""
+    def in_lanes(self, index: Register | None, lanes: int, mask: ll.Value | None, multiple: int = 1) -> Iterator[None]:
+        """Spreads the iterations of `index` from its present value, which is a multiple of `multiple`, over lanes.
+        Vector loops do not nest: the schedule of a block that is in lanes does not vectorize the loops inside it."""
         assert self.lanes == 1, "a vector loop inside a vector loop"
-        outer = self.vector, self.lanes, self.mask
+        outer = self.vector, self.lanes, self.mask, self.multiple
         self.vector, self.lanes, self.mask = (index if lanes > 1 else None), lanes, mask
+        self.multiple = multiple
         try:
             yield
         finally:
-            self.vector, self.lanes, self.mask = outer
+            self.vector, self.lanes, self.mask, self.multiple = outer
 
     # Values
 
@@ -125,24 +127,31 @@ class Emitter:
 
     def number(self, index: Index) -> ll.Value:
         """Returns the value of an index expression."""
-        base, step, scattered = self.split(index)
-        if step:
-            offsets = memory.lane_numbers(self.lanes, step)
-            base = self.code.iadd(self.code.splat(base, self.lanes), offsets)
+        base, offsets, scattered = self.split(index)
+        if any(offsets):
+            base = self.code.iadd(self.code.splat(base, self.lanes), memory.lane_literal(offsets))
         return base if scattered is None else self.code.iadd(self.code.splat(base, self.lanes), scattered)
 
     def division(self, atom: Quotient | Remainder) -> ll.Value:
-        """Returns a quotient or remainder, which is computed once in each block."""
+        """Returns a quotient or remainder, that of lane 0 if those of the others follow from it. It is computed once in
+        each block."""
         if atom not in self.values:
             op = "divide" if isinstance(atom, Quotient) else "remainder"
-            self.values[atom] = kernel_loops.divide_index(self.code, op, self.number(atom.dividend), atom.divisor)
+            regular = self._offsets(atom) is not None
+            dividend = self.split(atom.dividend)[0] if regular else self.number(atom.dividend)
+            self.values[atom] = kernel_loops.divide_index(self.code, op, dividend, atom.divisor)
         return self.values[atom]
 
-    def split(self, index: Index) -> tuple[ll.Value, int, ll.Value | None]:
-        """Returns an index expression as a scalar for lane 0, a step for each lane, and a vector for the irregular
-        part."""
+    def _offsets(self, atom: Atom) -> Sequence[int] | None:
+        """Returns by how much each lane's value differs from that of lane 0, if that is constant."""
+        return None if self.vector is None else atom_offsets(atom, self.vector, self.lanes, self.multiple)
+
+    def split(self, index: Index) -> tuple[ll.Value, tuple[int, ...], ll.Value | None]:
+        """Returns an index expression as a scalar for lane 0, what is added to it in each lane, and a vector for the
+        irregular part."""
         base: ll.Value = I64(index.offset)
         scattered: ll.Value | None = None
+        total = [0] * self.lanes
         for atom, coefficient in index.terms.items():
             value = self.division(atom) if isinstance(atom, Quotient | Remainder) else self.values[atom]  # type: ignore[index]
             term = value if coefficient == 1 else self.builder.mul(value, self.code.like(value, coefficient))
@@ -152,8 +161,9 @@ class Emitter:
                 base = term
             else:
                 base = self.builder.add(base, term)
-        step = index.terms.get(self.vector, 0) if self.vector is not None else 0
-        return base, step, scattered
+            if offsets := self._offsets(atom):
+                total = [one + coefficient * other for one, other in zip(total, offsets, strict=True)]
+        return base, tuple(total), scattered
 
     def extent(self, extent: int | Register) -> Number:
         """Returns a loop's extent as a number."""
@@ -213,7 +223,8 @@ class Emitter:
             return []
         places = [self.analysis.address(i.buffer, i.indices) for i in group]
         follow = all(each == place + offset for offset, each in enumerate(places))
-        return group if follow and self.split(place)[2] is None else []
+        regular = self.analysis.step(place, self.vector) is not None and self.split(place)[2] is None
+        return group if follow and regular else []
 
     def _store_interleaved(self, stores: Sequence[Store]) -> None:
         address = self.address(stores[0].buffer, stores[0].indices)

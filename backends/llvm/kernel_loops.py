@@ -137,8 +137,8 @@ def _parallel(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
 def run_body(
     emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Number = 0, end: Number | None = None
 ) -> None:
-    """Emits the body of a parallel loop, once, or over [begin, end) of its vector dimension; the other indices are
-    already bound."""
+    """Emits the body of a parallel loop, once, or over [begin, end) of its vector dimension, which begins at a multiple
+    of the lanes; the other indices are already bound."""
     emitter.before(loop, schedule)
     if schedule.vector is None:
         emitter.block(loop.body)
@@ -203,10 +203,12 @@ def _apart(emitter: Emitter, loop: Loop, index: Register, lanes: int, extent: in
 
 
 def _lanes(emitter: Emitter, loop: Loop, index: Register, lanes: int, begin: Number, end: Number, whole: bool) -> None:
-    """Emits full vectors, then the remainder: a power of two in narrower vectors, otherwise masked."""
+    """Emits full vectors, then the remainder: a power of two in narrower vectors, otherwise masked. Each begins at a
+    multiple of the lanes."""
+    multiple = lanes
 
     def chunk(position: ll.Value, lanes: int, mask: ll.Value | None = None) -> None:
-        with emitter.scope(), emitter.in_lanes(index, lanes, mask):
+        with emitter.scope(), emitter.in_lanes(index, lanes, mask, multiple):
             emitter.values[index] = position
             emitter.beside(loop)
             emitter.block(loop.body)
@@ -344,7 +346,7 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
     extremes = _extremes(loop, together=True)
 
     def chunk(position: ll.Value, carried: Values, mask: ll.Value | None = None) -> Values:
-        with emitter.scope(), emitter.in_lanes(index, lanes, mask):
+        with emitter.scope(), emitter.in_lanes(index, lanes, mask, lanes):
             emitter.values[index] = position
             emitter.beside(loop)
             terms = [emitter.code.splat(value, lanes) for value in emitter.block(loop.body)]

@@ -1,6 +1,6 @@
 """Loads and stores at computed addresses, for one element or for a vector of lanes: neighbouring elements move as one
-vector, an element that all lanes share is loaded once, everything else is gathered or scattered. With a mask, only the
-lanes in it touch memory."""
+vector, elements in two vectors of memory are moved into their lanes, an element that all lanes share is loaded once,
+everything else is gathered or scattered. With a mask, only the lanes in it touch memory."""
 
 from __future__ import annotations
 
@@ -16,27 +16,38 @@ from trivium.backends.llvm.narrow import from_memory, memory_type, to_memory
 
 @dataclass(frozen=True)
 class Address:
-    """Element offsets from `pointer`: `base` for lane 0, `step` more for each lane, plus a vector of `scattered`
-    offsets if they are irregular. `alignment`: of lane 0, in bytes, if more is known than that of an element."""
+    """Places of elements, counted from `pointer` on: `base` for lane 0, `offsets` more for each lane, plus a vector
+    `scattered` if they are irregular. `alignment`: of lane 0, in bytes, if more is known than that of an element."""
 
     pointer: ll.Value
     dtype: str
     base: ll.Value
-    step: int
+    offsets: tuple[int, ...] = (0,)
     scattered: ll.Value | None = None
     alignment: int = 0
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all lanes have the same element."""
+        return self.scattered is None and not any(self.offsets)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether each lane has the element after that of the lane before it."""
+        return self.scattered is None and self.offsets == tuple(range(len(self.offsets)))
 
 
 def load(code: Code, address: Address, lanes: int, mask: ll.Value | None) -> ll.Value:
     """Returns the held value at `address`: a scalar if all lanes read the same element."""
     type_ = memory_type(address.dtype)
-    if address.scattered is None and address.step == 0:
+    if address.is_shared:
         base = address.base if mask is None else code.select(_any(code, mask), address.base, 0)
         raw = _aligned(code.builder.load(_pointer(code, address, base), typ=type_), type_)
-    elif address.scattered is None and address.step in (1, -1):
-        raw = _load_run(code, address, lanes, mask, type_)
-    elif address.scattered is None and address.step == 2:
-        raw = _load_every_second(code, address, lanes, mask, type_)
+    elif address.is_run:
+        pointer = _pointer(code, address, address.base)
+        raw = load_vector(code, pointer, ll.VectorType(type_, lanes), mask, alignment=address.alignment)
+    elif address.scattered is None and are_near(address.offsets):
+        raw = _load_near(code, address, lanes, mask, type_)
     else:
         raw = gather(code, _pointers(code, address, lanes), ll.VectorType(type_, lanes), mask)
     return from_memory(code, raw, address.dtype)
@@ -50,7 +61,7 @@ def store(code: Code, address: Address, value: ll.Value, lanes: int, mask: ll.Va
         _aligned(code.builder.store(raw, _pointer(code, address, address.base)), type_)
         return
     raw = code.splat(raw, lanes)
-    if address.scattered is None and address.step == 1:
+    if address.is_run:
         store_vector(code, raw, _pointer(code, address, address.base), mask, address.alignment)
     else:
         scatter(code, raw, _pointers(code, address, lanes), mask)
@@ -128,9 +139,15 @@ def lane_pointers(code: Code, base: ll.Value, offsets: ll.Value, type_: ll.Type)
 
 
 @functools.cache
-def lane_numbers(lanes: int, step: int = 1) -> ll.Value:
-    """Returns the vector 0, step, 2 * step, ... of i64."""
-    return Literal(ll.VectorType(I64, lanes), f"<{', '.join(f'i64 {lane * step}' for lane in range(lanes))}>")
+def lane_numbers(lanes: int) -> ll.Value:
+    """Returns the vector 0, 1, 2, ... of i64."""
+    return lane_literal(tuple(range(lanes)))
+
+
+@functools.cache
+def lane_literal(numbers: tuple[int, ...]) -> ll.Value:
+    """Returns a vector of i64."""
+    return Literal(ll.VectorType(I64, len(numbers)), f"<{', '.join(f'i64 {number}' for number in numbers)}>")
 
 
 @functools.cache
@@ -144,41 +161,61 @@ def reverse(code: Code, vector: ll.Value) -> ll.Value:
     return code.shuffle(vector, tuple(range(vector.type.count))[::-1])
 
 
-def _load_run(code: Code, address: Address, lanes: int, mask: ll.Value | None, type_: ll.Type) -> ll.Value:
-    base = address.base if address.step == 1 else code.isub(address.base, lanes - 1)
-    pointer, vector = _pointer(code, address, base), ll.VectorType(type_, lanes)
-    if address.step == 1:
-        return load_vector(code, pointer, vector, mask, alignment=address.alignment)
-    return reverse(code, load_vector(code, pointer, vector, mask if mask is None else reverse(code, mask)))
+def are_near(offsets: Sequence[int]) -> bool:
+    """Whether two vectors with as many lanes as there are `offsets` have all of these elements."""
+    return max(offsets) - min(offsets) < 2 * len(offsets)
 
 
-def _load_every_second(code: Code, address: Address, lanes: int, mask: ll.Value | None, type_: ll.Type) -> ll.Value:
-    bases = address.base, code.iadd(address.base, lanes - 1)
-    pointers = _pointer(code, address, bases[0]), _pointer(code, address, bases[1])
-    return load_every_second(code, pointers, ll.VectorType(type_, lanes), mask)
+def _load_near(code: Code, address: Address, lanes: int, mask: ll.Value | None, type_: ll.Type) -> ll.Value:
+    """Returns the elements at offsets that are near one another."""
+    first = min(address.offsets)
+    places = [offset - first for offset in address.offsets]
+    width, second = _halves(places)
+    pointers = [_pointer(code, address, code.iadd(address.base, first + at)) for at in (0, second)]
+    return _moved(code, pointers, ll.VectorType(type_, width), places, mask)
 
 
-def load_every_second(
-    code: Code, pointers: tuple[ll.Value, ll.Value], vector: ll.VectorType, mask: ll.Value | None = None
+def load_every_second(code: Code, pointers: Sequence[ll.Value], vector: ll.VectorType) -> ll.Value:
+    """Returns every second element from the first of two pointers on; the second one is lanes - 1 elements after it."""
+    return _moved(code, pointers, vector, range(0, 2 * vector.count, 2))
+
+
+def _halves(places: Sequence[int]) -> tuple[int, int]:
+    """Returns how many lanes two vectors have that together reach exactly from the first of elements at `places` to
+    the last, and where the second one begins."""
+    span = max(places) + 1
+    width = min(len(places), 1 << (span.bit_length() - 1))
+    return width, span - width
+
+
+def _moved(
+    code: Code,
+    pointers: Sequence[ll.Value],
+    vector: ll.VectorType,
+    places: Sequence[int],
+    mask: ll.Value | None = None,
 ) -> ll.Value:
-    """Returns the needed lanes of two vectors, at the first element and lanes - 1 elements after it. Together they
-    reach exactly from the first element to the last: the first half of the lanes are every second one of the first
-    vector."""
-    lanes = vector.count
-    half = (lanes + 1) // 2
-    order = tuple(2 * lane if lane < half else 2 * lane + 1 for lane in range(lanes))
-    masks = (None, None) if mask is None else _masks_of_every_second(code, mask, order)
-    low, high = (load_vector(code, pointer, vector, m) for pointer, m in zip(pointers, masks, strict=True))
+    """Returns the elements at `places`, counted from the first of two pointers on, of the two vectors that begin at the
+    pointers and reach from the first of the elements to the last."""
+    width, second = vector.count, max(places) + 1 - vector.count
+    order = tuple(place if place < width else width + place - second for place in places)
+    if not second:
+        return code.shuffle(load_vector(code, pointers[0], vector, _lanes_needed(code, mask, order, 0, width)), order)
+    low, high = (
+        load_vector(code, pointer, vector, _lanes_needed(code, mask, order, begin, width))
+        for pointer, begin in zip(pointers, (0, width), strict=True)
+    )
     return code.shuffle(low, order, high)
 
 
-def _masks_of_every_second(code: Code, mask: ll.Value, order: tuple[int, ...]) -> tuple[ll.Value, ll.Value]:
-    """Returns the lanes of two vectors that `order` selects for the lanes of `mask`."""
-    lanes = len(order)
-    picked = {place: lane for lane, place in enumerate(order)}
-    off = Literal(mask.type, "zeroinitializer")
-    low, high = (tuple(picked.get(first + lane, lanes) for lane in range(lanes)) for first in (0, lanes))
-    return code.shuffle(mask, low, off), code.shuffle(mask, high, off)
+def _lanes_needed(code: Code, mask: ll.Value | None, order: Sequence[int], begin: int, width: int) -> ll.Value | None:
+    """Returns which of the lanes from `begin` on are moved, by `order`, to a lane in which `mask` is on."""
+    if mask is None:
+        return None
+    users = [[lane for lane, place in enumerate(order) if place == begin + own] for own in range(width)]
+    off, lanes = Literal(mask.type, "zeroinitializer"), len(order)
+    picks = (tuple(u[turn] if turn < len(u) else lanes for u in users) for turn in range(max(map(len, users))))
+    return functools.reduce(code.builder.or_, (code.shuffle(mask, pick, off) for pick in picks))
 
 
 def _pointers(code: Code, address: Address, lanes: int) -> ll.Value:
@@ -188,8 +225,8 @@ def _pointers(code: Code, address: Address, lanes: int) -> ll.Value:
 
 def _offsets(code: Code, address: Address, lanes: int) -> ll.Value:
     offsets = code.splat(address.base, lanes)
-    if address.step:
-        offsets = code.iadd(offsets, lane_numbers(lanes, address.step))
+    if any(address.offsets):
+        offsets = code.iadd(offsets, lane_literal(address.offsets))
     return offsets if address.scattered is None else code.iadd(offsets, address.scattered)
 
 

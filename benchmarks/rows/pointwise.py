@@ -22,4 +22,5 @@ ROWS = (
     row("tanh", NN.Tanh()),
     row("gelu", NN.GELU()),
     row("max pool 3x3/2", NN.MaxPool2d(3, 2, 1), (1, 64, 112, 112)),
+    row("nearest resizing x2", NN.Upsample(scale_factor=2), (1, 64, 112, 112)),
 )

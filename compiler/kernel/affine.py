@@ -34,8 +34,8 @@ class Analysis:
     def __init__(self, kernel: Kernel | Block):
         self._forms: dict[Register, Index] = {}
         self._depends: dict[Register, frozenset[Register]] = {}
-        self.divisions: dict[Block, int] = {}
-        """For each block, the number of quotients and remainders that its own instructions compute."""
+        self.divisions: dict[Block, tuple[Quotient | Remainder, ...]] = {}
+        """For each block, the quotients and remainders that its own instructions compute."""
         self.escaping: set[Register] = set()
         """Values that are used for more than terms of addresses: as numbers, as extents, or in divisions."""
         self._visit(kernel.body if isinstance(kernel, Kernel) else kernel, frozenset(), set())
@@ -66,10 +66,22 @@ class Analysis:
         opaque = any(atom is not index and index in self.depends(atom) for atom in address.terms)
         return None if opaque else address.terms.get(index, 0)
 
+    def lane_offsets(self, address: Index, index: Register, lanes: int, multiple: int) -> tuple[int, ...] | None:
+        """Returns by how many elements the address of each lane differs from that of lane 0, where lanes have
+        neighbouring values of `index`, the first of which is a multiple of `multiple`; None if that is not constant."""
+        total = [0] * lanes
+        for atom, factor in address.terms.items():
+            if atom is index or index in self.depends(atom):
+                offsets = atom_offsets(atom, index, lanes, multiple)
+                if offsets is None:
+                    return None
+                total = [one + factor * other for one, other in zip(total, offsets, strict=True)]
+        return tuple(total)
+
     def _visit(self, block: Block, outer: frozenset[Register], computed: set[Quotient | Remainder]) -> None:
         """`computed` are the quotients and remainders that surrounding blocks have already computed."""
         computed = set(computed)
-        self.divisions[block] = 0
+        self.divisions[block] = ()
         for parameter in block.parameters:
             self._depends.setdefault(parameter, frozenset([parameter]))
         for instruction in block.instructions:
@@ -126,7 +138,7 @@ class Analysis:
 
     def _note_divisions(self, block: Block, instruction: Instruction, computed: set[Quotient | Remainder]) -> None:
         fresh = dict.fromkeys(division for division in divisions(instruction) if division not in computed)
-        self.divisions[block] += len(fresh)
+        self.divisions[block] += tuple(fresh)
         computed.update(fresh)
 
     def _escape(self, value: Register) -> None:
@@ -141,6 +153,21 @@ class Analysis:
 
     def _union(self, values: Sequence[Register]) -> frozenset[Register]:
         return frozenset().union(*(self.depends(value) for value in values))
+
+
+def atom_offsets(atom: Atom, index: Register, lanes: int, multiple: int) -> Sequence[int] | None:
+    """`Analysis.lane_offsets` for an atom that depends on `index`. A quotient, or remainder, of nothing but `index` is
+    i // 2 + (0, 0, 1, 1, ...) for example, if i is even."""
+    if atom is index:
+        return range(lanes)
+    if not isinstance(atom, Quotient | Remainder) or list(atom.dividend.terms) != [index]:
+        return None
+    step, first, divisor = atom.dividend.terms[index], atom.dividend.offset, atom.divisor
+    if step * multiple % divisor:
+        return None
+    part = 0 if isinstance(atom, Quotient) else 1
+    every = [divmod(first + step * lane, divisor)[part] for lane in range(lanes)]
+    return [each - every[0] for each in every]
 
 
 def divisions(instruction: Instruction) -> Iterator[Quotient | Remainder]:

@@ -177,7 +177,9 @@ def _transform(op: Operation, used: Sequence[Tracked], results: Results) -> list
     if not math.isfinite(x.greatest):
         raise Unstable("a transform of numbers that are not finite")
     held = np.dtype(np.float64 if np.finfo(result.dtype).bits == 64 else np.float32)
-    return [2 * count * x.error + _sum_error(held, 2 * count, 2 * count * x.greatest) + _rounding(result)]
+    # The factors that are zero, and their signs, depend on the algorithm: so do the signs of results that are zero.
+    least_error = float(np.finfo(held).smallest_subnormal)
+    return [2 * count * x.error + _sum_error(held, 2 * count, 2 * count * x.greatest) + _rounding(result) + least_error]
 
 
 def _terms(op: Operation) -> int:

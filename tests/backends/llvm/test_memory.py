@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+from collections.abc import Callable
 from itertools import product
 
 import llvmlite.ir as ll
@@ -21,17 +24,22 @@ def masks(lanes: int) -> list[int | None]:
     return [None, *range(1, lanes + 1)]
 
 
-def moved(emit_load: bool, lanes: int, step: int, active: int | None, scattered: bool = False) -> np.ndarray:
-    """Copies `lanes` elements that are `step` apart to adjacent ones, or the reverse; returns the target."""
-    offsets = memory.lane_numbers(lanes, 3) if scattered else None
+def steps(lanes: int, step: int = 1) -> tuple[int, ...]:
+    return tuple(lane * step for lane in range(lanes))
+
+
+def moved(emit_load: bool, offsets: tuple[int, ...], active: int | None, scattered: bool = False) -> np.ndarray:
+    """Copies elements at `offsets` to adjacent ones, or the reverse; returns the target."""
+    lanes = len(offsets)
     mask = None if active is None else memory.leading_mask(lanes, active)
 
     def emit(code: Code, pointer: ll.Value) -> None:
         target = code.builder.gep(pointer, [I64(4 * GUARD)], source_etype=F32)
-        apart, dense = Address(pointer, "f32", I64(GUARD), step, offsets), Address(pointer, "f32", I64(GUARD), 1)
-        there = Address(target, "f32", I64(GUARD), *((1,) if emit_load else (step, offsets)))
-        value = memory.load(code, apart if emit_load else dense, lanes, mask)
-        memory.store(code, there, value, lanes, mask)
+        more = memory.lane_literal(steps(lanes, 3)) if scattered else None
+        apart, dense = (offsets, more), (steps(lanes), None)
+        pairs = (pointer, apart if emit_load else dense), (target, dense if emit_load else apart)
+        source, there = (Address(where, "f32", I64(GUARD), *places) for where, places in pairs)
+        memory.store(code, there, memory.load(code, source, lanes, mask), lanes, mask)
 
     array = np.arange(8 * GUARD, dtype=np.float32)
     array[4 * GUARD :] = -1
@@ -40,20 +48,62 @@ def moved(emit_load: bool, lanes: int, step: int, active: int | None, scattered:
     return array[4 * GUARD :]
 
 
-@pytest.mark.parametrize("step", [0, 1, -1, 2, 3, -2])
-def test_loads(step: int) -> None:
+PATTERNS: dict[str, Callable[[int], int]] = {
+    **{f"steps of {step}": lambda lane, step=step: lane * step for step in (0, 1, -1, 2, 3, -2)},
+    "pairs": lambda lane: lane // 2,
+    "pairs from the second on": lambda lane: (lane + 1) // 2,
+    "fours": lambda lane: lane // 4,
+    "thirds": lambda lane: (2 * lane + 1) // 3,
+    "repeated": lambda lane: lane % 2,
+    "swapped": lambda lane: lane ^ 1,
+    "swapped, from the last on": lambda lane: -(lane ^ 1),
+}
+"""Where elements are, in lanes."""
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_loads(pattern: str) -> None:
     for lanes, active in ((width, active) for width in (2, 4, 8) for active in masks(width)):
-        got = moved(True, lanes, step, active)
+        offsets = tuple(map(PATTERNS[pattern], range(lanes)))
+        got = moved(True, offsets, active)
         count = lanes if active is None else active
         wanted = np.full(4 * GUARD, -1, np.float32)
-        wanted[GUARD : GUARD + count] = GUARD + step * np.arange(count)
+        wanted[GUARD : GUARD + count] = GUARD + np.array(offsets[:count])
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("at_end", [False, True])
+def test_loads_touch_nothing_before_the_first_and_after_the_last_element(pattern: str, at_end: bool) -> None:
+    """The elements of the active lanes are the first, or the last, ones between two pages that must not be read."""
+    page = mmap.PAGESIZE // 4
+    area = mmap.mmap(-1, 3 * mmap.PAGESIZE)
+    memory_of = np.frombuffer(area, np.float32)
+    memory_of[page : 2 * page] = np.arange(page)
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    for number in (0, 2):
+        assert not protect(ctypes.c_void_p(memory_of.ctypes.data + number * mmap.PAGESIZE), mmap.PAGESIZE, 0)
+    for lanes, active in ((width, active) for width in (2, 8, 16) for active in masks(width)):
+        offsets = tuple(map(PATTERNS[pattern], range(lanes)))
+        seen = offsets[:active]
+        base = 2 * page - 1 - max(seen) if at_end else page - min(seen)
+        mask = None if active is None else memory.leading_mask(lanes, active)
+
+        def emit(code: Code, pointer: ll.Value) -> None:
+            source = Address(pointer, "f32", I64(base), offsets)  # noqa: B023
+            target = Address(pointer, "f32", I64(page + page // 2), steps(lanes))  # noqa: B023
+            memory.store(code, target, memory.load(code, source, lanes, mask), lanes, mask)  # noqa: B023
+
+        of_memory(emit)(memory_of.ctypes.data)
+        middle = memory_of[page + page // 2 :][: len(seen)]
+        np.testing.assert_array_equal(middle, base - page + np.array(seen))
+        memory_of[page : 2 * page] = np.arange(page)
 
 
 @pytest.mark.parametrize("step", [1, -1, 2, 3])
 def test_stores(step: int) -> None:
     for lanes, active in product((2, 8), (None, 1, 2)):
-        got = moved(False, lanes, step, active)
+        got = moved(False, steps(lanes, step), active)
         count = lanes if active is None else active
         wanted = np.full(4 * GUARD, -1, np.float32)
         wanted[GUARD + step * np.arange(count)] = GUARD + np.arange(count)
@@ -64,9 +114,9 @@ def test_stores(step: int) -> None:
 @pytest.mark.parametrize("lanes", [2, 4, 16])
 def test_interleaved_stores(count: int, lanes: int) -> None:
     def emit(code: Code, pointer: ll.Value) -> None:
-        rows = [Address(pointer, "f32", I64(row * lanes), 1) for row in range(count)]
+        rows = [Address(pointer, "f32", I64(row * lanes), steps(lanes)) for row in range(count)]
         values = [memory.load(code, row, lanes, None) for row in rows]
-        target = Address(pointer, "f32", I64(count * lanes + 1), count)
+        target = Address(pointer, "f32", I64(count * lanes + 1), steps(lanes, count))
         memory.store_interleaved(code, target, values, lanes)
 
     array = np.arange(2 * count * lanes + 2, dtype=np.float32)
@@ -78,7 +128,7 @@ def test_interleaved_stores(count: int, lanes: int) -> None:
 
 @pytest.mark.parametrize("active", [None, 3, 8])
 def test_scattered_offsets_add_to_the_step(active: int | None) -> None:
-    got = moved(True, 8, 1, active, scattered=True)
+    got = moved(True, steps(8), active, scattered=True)
     count = 8 if active is None else active
     np.testing.assert_array_equal(got[GUARD : GUARD + count], GUARD + 4 * np.arange(count))
 
@@ -100,9 +150,9 @@ def test_no_lane_touches_memory_where_none_is_active() -> None:
     """One element for all lanes, at an address that is not mapped."""
 
     def emit(code: Code, pointer: ll.Value) -> None:
-        nowhere = Address(pointer, "f32", I64(1 << 40), 0)
+        nowhere = Address(pointer, "f32", I64(1 << 40), steps(4, 0))
         off = literal(ll.VectorType(I1, 4), 0)
         value = code.splat(memory.load(code, nowhere, 4, off), 4)
-        memory.store(code, Address(pointer, "f32", I64(1 << 40), 1), value, 4, off)
+        memory.store(code, Address(pointer, "f32", I64(1 << 40), steps(4)), value, 4, off)
 
     of_memory(emit)(np.zeros(4, np.float32).ctypes.data)
