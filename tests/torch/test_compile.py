@@ -19,6 +19,8 @@ import trivium
 import trivium.torch.variant
 from tests.importers.pytorch.models import MODELS, Cnn, build, difference, outputs_of
 from tests.importers.pytorch.programs import foreign
+from trivium.backends import native
+from trivium.backends.cpu.threads import PARALLEL_FOR
 
 pytestmark = pytest.mark.torch
 
@@ -358,3 +360,24 @@ def test_the_number_of_programs_is_checked() -> None:
     torch._dynamo.reset()
     with pytest.raises(BackendCompilerFailed, match="the option programs has 0, expected a positive number"):
         compiled(lambda x: x + 1, options={"programs": 0})(torch.ones(2))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_programs_have_the_threads_of_pytorch_s_ops(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    executables, original = [], trivium.compile
+
+    def kept(*args, **kwargs):
+        executables.append(original(*args, **kwargs))
+        return executables[-1]
+
+    monkeypatch.setattr(trivium, "compile", kept)
+    torch._dynamo.reset()
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        x = torch.randn(1024, 1024)
+        assert torch.equal(compiled(lambda x: x * 2)(x), x * 2)
+    finally:
+        torch.set_num_threads(before)
+    (made,) = executables
+    assert (PARALLEL_FOR in made.loaded.stage("llvm")) == (min(threads, native.num_threads()) > 1)

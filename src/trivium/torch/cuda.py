@@ -77,9 +77,10 @@ def device_of(title: str, inputs: Named, results: Named = ()) -> torch.device:
 
 
 def options_for(device: torch.device, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options of the compiler: programs for a GPU may round to tf32 where PyTorch's may."""
+    """Returns the options of the compiler: on the CPU, a program has at most as many threads as PyTorch's ops have now;
+    on a GPU, it may round to tf32 where they may."""
     if device == CPU:
-        return dict(options)
+        return {"threads": torch.get_num_threads(), **options}
     name = f"{'hip' if torch.version.hip else 'cuda'}:{device.index or 0}"
     if options.get("device", name) != name:
         raise Error(f"the option device has {options['device']!r}, expected {name!r}, where the tensors are")
