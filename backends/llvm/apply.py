@@ -11,7 +11,7 @@ import numpy as np
 
 from trivium.backends.llvm import integers, math
 from trivium.backends.llvm.code import F64, I32, Code, element, mangle, shaped
-from trivium.backends.llvm.math.remainder import remainder
+from trivium.backends.llvm.math.remainder import remainder, remainder_in_lanes
 from trivium.backends.llvm.narrow import (
     computed_type,
     from_memory,
@@ -82,8 +82,10 @@ def _saturated(code: Code, value: ll.Value, target: str) -> ll.Value:
     type_, signed, bits = shaped(held_type(target), value.type), target not in UNSIGNED, bit_width(target)
     largest = (1 << (bits - signed)) - 1
     least = -largest - 1 if signed else 0
-    if bits < 32 and isinstance(value.type, ll.VectorType):
-        return code.builder.trunc(_saturated_lanes(code, value, least, largest), type_)
+    if isinstance(value.type, ll.VectorType):
+        if bits < 32:
+            return code.builder.trunc(_saturated_lanes(code, value, least, largest), type_)
+        return _saturated_wide_lanes(code, value, type_, least, largest)
     kind = "llvm.fptosi.sat" if signed else "llvm.fptoui.sat"
     result = code.call(f"{kind}.{mangle(type_)}.{mangle(value.type)}", type_, value)
     if bits < 8:
@@ -94,13 +96,21 @@ def _saturated(code: Code, value: ll.Value, target: str) -> ll.Value:
 
 
 def _saturated_lanes(code: Code, value: ll.Value, least: int, largest: int) -> ll.Value:
-    """Returns floats as integers of 32 bits within limits that floats represent. LLVM would convert lanes to integers
-    that are narrower than the floats one by one."""
+    """Returns floats as integers of 32 bits within limits that floats represent. LLVM's saturating conversions would
+    convert lanes one by one."""
     if least:
         value = code.select(code.is_nan(value), 0.0, value)
     value = code.select(code.compare(">", value, float(least)), value, float(least))  # NaN is not above 0
     value = code.select(code.compare("<", value, float(largest)), value, float(largest))
     return code.builder.fptosi(value, shaped(I32, value.type))
+
+
+def _saturated_wide_lanes(code: Code, value: ll.Value, type_: ll.Type, least: int, largest: int) -> ll.Value:
+    """Does the same for 32 or 64 bits, of which floats may not represent the largest number, but the one after it."""
+    above_least = code.select(code.compare(">", value, float(least)), value, float(least))  # NaN is not above it
+    converted = code.builder.fptosi(above_least, type_) if least else code.builder.fptoui(above_least, type_)
+    result = code.select(code.compare(">=", value, float(largest + 1)), code.like(converted, largest), converted)
+    return code.select(code.is_nan(value), 0, result) if least else result
 
 
 def combine(code: Code, op: str, dtype: str, a: ll.Value, b: ll.Value) -> ll.Value:
@@ -157,7 +167,10 @@ def _is_finite(code: Code, a: ll.Value) -> ll.Value:
 
 def _remainder(code: Code, a: ll.Value, b: ll.Value) -> ll.Value:
     """Computes the exact remainder, with the sign of a."""
-    return code.builder.frem(a, b) if code.target.remainder else remainder(code, a, b)
+    if not code.target.remainder:
+        return remainder(code, a, b)
+    in_lanes = isinstance(a.type, ll.VectorType) and code.target.fma
+    return remainder_in_lanes(code, a, b) if in_lanes else code.builder.frem(a, b)
 
 
 def _extremum(name: str) -> Callable[..., ll.Value]:

@@ -1,12 +1,13 @@
-"""The remainder of a division of floats, which is exact however large the quotient is: by integers, for devices where
-LLVM computes it from a rounded quotient. Scalars only."""
+"""The remainder of a division of floats, which is exact however large the quotient is: of scalars by integers, for
+devices where LLVM computes it from a rounded quotient; of vectors from the quotient where that is small."""
 
 from __future__ import annotations
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import F64, Code
+from trivium.backends.llvm.code import F64, Code, element
 from trivium.backends.llvm.loops import counted
+from trivium.backends.llvm.math.rare import unless_any
 from trivium.backends.llvm.numbers import Int
 
 _FORMS = {True: (64, 52), False: (32, 23)}
@@ -31,6 +32,22 @@ def remainder(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     result = code.select(smaller, x, code.copysign(found, x))
     undefined = code.either(code.compare("==", y, 0.0), code.is_nan(code.sub(x, x)))  # x is infinite or NaN
     return code.select(code.either(undefined, code.is_nan(y)), float("nan"), result)
+
+
+def remainder_in_lanes(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
+    """Returns the same for vectors, on devices with fused multiply-adds. The rounded quotient without its fraction is
+    the exact one, or one more. So what is left of x after that many y is between -y and y, and a multiple of the last
+    digit of y: a float, which a fused multiply-add computes exactly. A large quotient is rounded itself; then LLVM's
+    instruction computes all lanes one by one."""
+    builder, (_, mantissa) = code.builder, _FORMS[element(x.type) == F64]
+    whole, part = code.abs(x), code.abs(y)
+    quotient = code.intrinsic("llvm.trunc", builder.fdiv(whole, part))
+    left = code.fused(builder.fneg(quotient), part, whole)
+    left = code.select(code.compare("<", left, 0.0), builder.fadd(left, part), left)
+    left = code.select(code.compare("<", whole, part), whole, left)  # of an infinite y, too
+    is_small = code.compare("<", quotient, float(1 << (mantissa - 1)))  # of no NaN
+    (found,) = unless_any(code, builder.not_(is_small), (code.copysign(left, x),), lambda: (builder.frem(x, y),))
+    return found
 
 
 def _parts(code: Code, bits: ll.Value, mantissa: int) -> tuple[ll.Value, ll.Value]:
