@@ -136,7 +136,7 @@ def _weight(taps: Sequence[Tap]) -> Tensor:
     return found
 
 
-@composed("aten.grid_sampler_3d.default")
+@composed("aten.grid_sampler_2d.default", "aten.grid_sampler_3d.default")
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:  # fmt: skip

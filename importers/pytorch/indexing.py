@@ -75,7 +75,21 @@ def gather(ctx: Context, x: Value, dim: int, index: Value, *, sparse_grad: bool 
         return ctx.full(ctx.extents(index), 0, x.type.element_type)
     d = dim % x.type.rank
     check_indices(ctx, index, ctx.extent(x, d), d, RuntimeError)
-    return _gather(ctx, x, _all_places(ctx, index, d))
+    others = tuple(i for i in range(x.type.rank) if i != d)
+    if x.type.is_static and index.type.is_static:
+        for i in others:
+            x = ctx.slice(x, i, 0, index.type.shape[i])
+    if 0 in x.type.shape or any(ctx.extent(x, i) != ctx.extent(index, i) for i in others):
+        return _gather(ctx, x, _all_places(ctx, index, d))
+    numbers = ops.GatherDimensionNumbers(
+        offset_dims=(),
+        collapsed_slice_dims=(d,),
+        operand_batching_dims=others,
+        start_indices_batching_dims=others,
+        start_index_map=(d,),
+        index_vector_dim=x.type.rank,
+    )
+    return ctx.gather(x, _vectors(ctx, [index]), numbers, [ctx.one_of(x, i) for i in range(x.type.rank)])
 
 
 @rule("aten.take_along_dim.default")

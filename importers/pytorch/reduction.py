@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trivium.importers.emit import accumulation_type, highest, lowest, neutral
+from trivium.importers.emit import accumulation_type, highest, lowest
 from trivium.importers.extents import Extent, scalar_of
 from trivium.importers.pytorch.context import Context, Number, dim, dims, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F64, I64, UI64, is_complex, is_float
+from trivium.ir.types import F32, F64, I64, UI64, is_complex, is_float
 
 Dims = Sequence[int] | int | None
 
@@ -138,23 +138,14 @@ def _freedom(ctx: Context, count: Extent, correction: float, like: Value) -> Val
 def cumsum(ctx: Context, x: Value, dim: int) -> Value:
     """cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"""
     kind = ctx.result.element_type
-    wide = ctx.convert(ctx.convert(x, kind), accumulation_type(kind))
+    # PyTorch adds f32 in f64: the errors of all elements before one would add up in it.
+    wide = ctx.convert(ctx.convert(x, kind), F64 if kind is F32 else accumulation_type(kind))
     return ctx.convert(scan(ctx, ops.Add if "sum" in ctx.op else ops.Multiply, wide, dim), kind)
 
 
 def scan(ctx: Context, op: type, x: Value, d: int) -> Value:
-    """Combines each element with all elements before it, in log2(n) steps over the whole tensor."""
-    if not x.type.rank:
-        return x
-    d = dim(d, x.type.rank)
-    if x.type.shape[d] is None:
-        return ctx.cumulative(op, x, d)
-    extent, distance = x.type.shape[d], 1
-    fill = neutral(op, x.type.element_type)
-    while distance < extent:
-        x = ctx.binary(op, x, _shifted(ctx, x, d, distance, fill))
-        distance *= 2
-    return x
+    """Combines each element with all elements before it."""
+    return ctx.cumulative(op, x, dim(d, x.type.rank)) if x.type.rank else x
 
 
 @rule("aten.cummax.default", "aten.cummin.default")

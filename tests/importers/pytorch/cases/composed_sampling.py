@@ -37,9 +37,10 @@ def bag(mode: int) -> list:
 
 CASES = [
     *(
-        case("grid_sampler_3d.default", *FIRST["3d"], mode, padding, bool(mode))
-        for mode in (0, 1)
-        for padding in (0, 2)
+        case(f"grid_sampler_{kind}.default", *FIRST[kind], mode, padding, bool(mode))
+        for kind, modes in (("2d", (0, 1, 2)), ("3d", (0, 1)))
+        for mode in modes
+        for padding in (0, 1, 2)
     ),
     *(
         case(
