@@ -81,7 +81,8 @@ def optimize(
     target, only the passes run that are the same for every device."""
     own = () if target is None or target.tiles is None else (Tile(target.tiles.shared(target.threads)), CLEAN_UP)
     if target is not None and target.layouts is not None:
-        own = (SkipRows(), WeightGradients(target.vector_bytes), ExplicitPadding(target), CLEAN_UP, *own)
+        gradients = WeightGradients(target.vector_bytes), StridedGradients(target)
+        own = (SkipRows(), *gradients, ExplicitPadding(target), CLEAN_UP, *own)
     if target is not None and target.turned_constants:
         kernels = TurnedKernels(known=True), KernelsByTerms(target)
         own = (StridedGradients(target), WindowRows(target), *kernels, CLEAN_UP, *own)

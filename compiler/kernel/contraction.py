@@ -45,6 +45,12 @@ class Access:
     buffer: Buffer
     subscripts: tuple[Subscript, ...]
 
+    @property
+    def last(self) -> int | None:
+        """The last dimension that has more than one element, if there is one."""
+        wide = [d for d, extent in enumerate(self.buffer.shape) if extent > 1]
+        return wide[-1] if wide else None
+
     def padded(self, dimension: int) -> bool:
         """Whether any position along `dimension` is padding."""
         subscript = self.subscripts[dimension]

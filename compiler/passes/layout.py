@@ -66,14 +66,24 @@ class _Sinking:
     def run(self) -> bool:
         if not any(isinstance(op, ops.Convolution) and _gains(op) for op in self._block):
             return False
+        changed = False
         for op in list(self._block):
-            if isinstance(op, ops.Convolution) and _gains(op):
+            if isinstance(op, ops.Convolution) and _gains(op) and not self._slides(op):
                 self._convert(op)
+                changed = True
             elif isinstance(op, ops.Transpose) and _moves_features(op):
                 self._twins[op.result] = op.operand
             elif op is not self._block.last and any(operand in self._twins for operand in op.operands):
-                self._sink(op)
-        return True
+                changed |= self._sink(op)
+        return changed
+
+    def _slides(self, op: ops.Convolution) -> bool:
+        """Whether a convolution is one of single channels, on an image that has them first in memory: its windows slide
+        along lines, and it has nothing to gain."""
+        image = op.lhs
+        while isinstance(image.defining_op, ops.Pad):
+            image = image.defining_op.operand
+        return is_channelwise(op) and image not in self._twins
 
     def _convert(self, op: ops.Convolution) -> None:
         rewriter = Rewriter(op)
@@ -86,20 +96,21 @@ class _Sinking:
         operands = [self._twin(rewriter, op.lhs), op.rhs]
         self._replace(rewriter, op, operands, attributes)
 
-    def _sink(self, op: Operation) -> None:
-        """Computes the op on twins, if possible."""
+    def _sink(self, op: Operation) -> bool:
+        """Computes the op on twins, if possible; returns whether it was."""
         attributes = _moved_attributes(op)
         rank = _rank(op)
         if attributes is None or rank is None:
-            return
+            return False
         ranked = [operand for operand in op.operands if _rank_of(operand) == rank]
         missing = [operand for operand in ranked if operand not in self._twins and not _is_cheap(operand)]
         known = [operand for operand in ranked if operand in self._twins]
         if len(known) <= len(missing) or any(_rank_of(o) not in (0, rank) for o in op.operands):
-            return
+            return False
         rewriter = Rewriter(op)
         operands = [self._twin(rewriter, operand) if operand in ranked else operand for operand in op.operands]
         self._replace(rewriter, op, operands, attributes)
+        return True
 
     def _twin(self, rewriter: Rewriter, value: Value) -> Value:
         """Returns the value with features last. What is padded is turned first, which takes whole squares."""
@@ -128,6 +139,11 @@ class _Sinking:
         results = [rewriter.add(ops.Transpose(twin, permutation=first)) for twin in new.results]
         self._twins.update(zip(results, new.results, strict=True))
         rewriter.replace(*results)
+
+
+def is_channelwise(op: ops.Convolution) -> bool:
+    """Whether each channel of the image has kernels of its own, as in a depthwise convolution."""
+    return op.feature_group_count > 1 == op.rhs.type.shape[op.dimension_numbers.kernel_input_feature_dimension]
 
 
 def to_last(rank: int) -> tuple[int, ...]:

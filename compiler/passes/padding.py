@@ -1,7 +1,8 @@
 """Padding of convolutions with few input features becomes an op. Their windows have short runs in memory, so checking
 the edges, or rearranging every window, would take as long as the products; a padded copy of so few features takes next
-to nothing, and may be written by the op that computes the image. The same is done for instructions that multiply tiles:
-these read evenly spaced rows of the image itself."""
+to nothing, and may be written by the op that computes the image. So does that of an image whose channels are multiplied
+with one each, in the gradient of a depthwise convolution's kernel: the products of each tap are a sum along lines. The
+same is done for instructions that multiply tiles: these read evenly spaced rows of the image itself."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ FEW_FEATURES = 4
 
 @dataclass(frozen=True)
 class ExplicitPadding(Pass):
-    """Afterwards, convolutions with few input features have no padding, and pads before them do; or, given a target,
-    those that its instructions for tiles multiply."""
+    """Afterwards, convolutions with few input features, and gradients of depthwise kernels, have no padding, and pads
+    before them do; or, given a target, those that its instructions for tiles multiply."""
 
     NAME: ClassVar[str] = "explicit-padding"
     target: Target | None = None
@@ -41,7 +42,9 @@ class ExplicitPadding(Pass):
         return bool(found)
 
     def _gains(self, op: ops.Convolution) -> bool:
-        return _has_few_features(op) if self.target is None else _is_in_tiles(op, self.target)
+        if self.target is not None:
+            return _is_in_tiles(op, self.target)
+        return op.batch_group_count > 1 or _has_few_features(op)
 
 
 def _pads(op: ops.Convolution) -> bool:

@@ -1,10 +1,11 @@
 """Contractions that need no template: products of a matrix and one vector in which each sum runs along a row in memory,
-and windows that slide along memory, each over one channel. The kernel's own loops read the operands as they lie; a
-template would rearrange them for its lanes, and use that once."""
+and windows that slide along memory, each over one channel, and their gradients. The own loops of a kernel read operands
+as they lie; a template would rearrange them for its lanes, and use that once."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from trivium.compiler.contraction.marked import Marked
 from trivium.compiler.kernel.contraction import Access, Contraction, ContractionLoop
@@ -23,12 +24,23 @@ def sums_along_memory(contraction: Contraction) -> bool:
     """Whether the plain loops of a contraction are the faster ones."""
     wide = [loop for loop in contraction.loops if loop.extent > 1]
     sums = [loop for loop in wide if loop.role == "k"]
-    if len(sums) != 1 or sums[0].extent < SHORTEST or {"m", "n"} <= {loop.role for loop in wide}:
+    if {"m", "n"} <= {loop.role for loop in wide} or math.prod(loop.extent for loop in sums) < SHORTEST:
         return False
+    if len(sums) != 1:
+        return _are_lines(contraction, sums)
     applied = (i for i in walk(contraction.epilogue) if isinstance(i, Apply))
     if TERMS * sum(cost(i.op, i.arguments[0].dtype) for i in applied) > sums[0].extent:
         return False
     return all(_is_contiguous(operand, sums[0]) for operand in (contraction.lhs, contraction.rhs))
+
+
+def _are_lines(contraction: Contraction, sums: Sequence[ContractionLoop]) -> bool:
+    """Whether each sum is one over all lines of a channel, for each tap of a small window: the gradient of a depthwise
+    convolution's kernel."""
+    taps = math.prod((*contraction.extents("m"), *contraction.extents("n")))
+    pairs = ((_step(contraction.lhs, loop), _step(contraction.rhs, loop)) for loop in sums)
+    lines = any(lhs in (1, 2) and rhs == 1 for lhs, rhs in pairs)
+    return lines and math.prod(contraction.extents("batch")) > 1 and 1 < taps <= LARGEST
 
 
 def slides_along_memory(contraction: Contraction) -> bool:
@@ -45,9 +57,14 @@ def slides_along_memory(contraction: Contraction) -> bool:
 
 
 def _is_contiguous(operand: Access, along: ContractionLoop) -> bool:
-    """Whether neighbours of a loop are neighbours in memory."""
-    buffer = operand.buffer
-    dimensions = [d for d, extent in enumerate(buffer.shape) if extent > 1]
-    if not dimensions or buffer.layout[dimensions[-1]] != 1 or operand.padded(dimensions[-1]):
-        return False
-    return operand.subscripts[dimensions[-1]].position.sole is along
+    """Whether neighbours of a loop are neighbours in memory, at places that no other loop moves within the row."""
+    last = operand.last
+    return _step(operand, along) == 1 and last is not None and operand.subscripts[last].position.sole is along
+
+
+def _step(operand: Access, along: ContractionLoop) -> int:
+    """Returns how far apart neighbours of a loop are in a row in memory; 0 if they are not in one."""
+    last = operand.last
+    if last is None or operand.buffer.layout[last] != 1 or operand.padded(last):
+        return 0
+    return operand.subscripts[last].position.terms.get(along, 0)

@@ -48,6 +48,12 @@ def convolution(b: Builder, x: Value, features: int, seed: int = 0, **options) -
     return convolve(b, x, b.add(ops.Constant(kernel)), **options)
 
 
+def depthwise(b: Builder, x: Value) -> Value:
+    channels = x.type.static_shape[1]
+    kernel = b.add(ops.Constant(np.random.default_rng(0).integers(-3, 4, (channels, 1, 2, 2)).astype(x.type.dtype)))
+    return convolve(b, x, kernel, feature_group_count=channels)
+
+
 def given(kind: TensorType, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(-9, 10, kind.static_shape).astype(kind.dtype)
 
@@ -262,16 +268,32 @@ def test_which_convolutions_gain(shape: tuple[int, ...], options: dict, changed:
     [
         ((LEAST_FEATURES, 3, 2), 1, True),
         ((LEAST_FEATURES - 1, 3, 2), 1, False),
-        ((LEAST_FEATURES, 1, 2), LEAST_FEATURES, True),
         ((LEAST_FEATURES, SMALL_KERNEL // LEAST_FEATURES, 1), 1, False),
     ],
 )
 def test_small_kernels_gain_at_few_positions(kernel: tuple[int, ...], groups: int, changed: bool) -> None:
-    """Such as those of depthwise convolutions."""
     types = [tensor(1, kernel[1] * groups, 7, of=I32), tensor(*kernel, of=I32)]
     module = program_of(types, lambda b, x, kernel: convolve(b, x, kernel, feature_group_count=groups))
     assert ChannelsLast().run(module.clone()) == changed
     laid_out(module, *map(given, types))
+
+
+@pytest.mark.parametrize("after", ["argument", "convolution", "padded convolution"])
+def test_depthwise_convolutions_have_their_features_where_their_images_have_them(after: str) -> None:
+    """With few positions, too. Windows on an argument slide along its lines."""
+
+    def body(b: Builder, x: Value) -> Value:
+        if after != "argument":
+            x = convolution(b, x, LEAST_FEATURES)
+        if after == "padded convolution":
+            x = b.add(ops.Pad(x, splat(b, 0, tensor(of=I32)), (0, 0, 1, 1), (0, 0, 1, 1), (0, 0, 0, 0)))
+        return depthwise(b, x)
+
+    kind = tensor(1, LEAST_FEATURES, 7, 7, of=I32)
+    module = program_of([kind], body)
+    assert ChannelsLast().run(module.clone()) == (after != "argument")
+    *_, op = (op for op in laid_out(module, given(kind)).walk() if isinstance(op, ops.Convolution))
+    assert op.dimension_numbers.input_feature_dimension == (1 if after == "argument" else 3)
 
 
 def test_a_kernel_that_does_not_lie_in_rows_gains_at_few_positions() -> None:

@@ -1,5 +1,5 @@
-"""Convolutions of images with holes, as gradients of strided convolutions are, become convolutions of images in memory.
-Results stay the same, also of infinite weights."""
+"""Convolutions of images with holes, as gradients of strided convolutions are, become convolutions of images in memory,
+or products of matrices. Results stay the same, of convolutions also those of infinite weights."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import trivium
+from trivium.backends.cpu.target import level
 from trivium.backends.gpu import nvptx
 from trivium.compiler.passes import strided_gradients
 from trivium.compiler.passes.manager import run_passes
@@ -72,6 +73,68 @@ def test_holes(module: Module, image: tuple[int, ...]) -> None:
 )
 def test_what_stays(module: Module) -> None:
     assert not PASS.run(module)
+
+
+ON_PROCESSORS = StridedGradients(level("x86-64-v3"))
+
+
+def on_processor(image: str, kernel: str, result: str, window: str, numbers: str, groups: int = 1) -> Module:
+    x, y, z = f"{image}xf32", f"{kernel}xf32", f"{result}xf32"
+    return trivium.parse(f"""func.func @main(%x: tensor<{x}>, %y: tensor<{y}>) -> tensor<{z}> {{
+      %0 = stablehlo.convolution(%x, %y) dim_numbers = {numbers}, window = {{{window}}}
+        {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}}
+        : (tensor<{x}>, tensor<{y}>) -> tensor<{z}>
+      return %0 : tensor<{z}>
+    }}""")
+
+
+FIRST, LAST = "[b, f, 0, 1]x[i, o, 0, 1]->[b, f, 0, 1]", "[0, b, 1, f]x[0, o, 1, i]->[1, f, b, 0]"
+CUT = "pad = [[3, 3], [5, 5]], lhs_dilate = [4, 6]"
+DEPTHWISE = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]"
+LINE, LONG = "[b, f, 0]x[i, o, 0]->[b, f, 0]", "pad = [[19, 19]], lhs_dilate = [20]"
+FEW = "pad = [[3, 3], [3, 3]], lhs_dilate = [4, 4]"
+OVERLAPPING = "pad = [[5, 5], [5, 5]], lhs_dilate = [5, 5]"
+CUT_OFF = "pad = [[3, 2], [5, 5]], lhs_dilate = [4, 6]"
+
+
+@pytest.mark.parametrize(
+    ("module", "left"),
+    [
+        (on_processor("2x5x3x4", "5x7x4x6", "2x7x12x24", CUT, FIRST), ops.DotGeneral),
+        (on_processor("2x5x3x4", "5x7x4x6", "2x7x12x24", f"{CUT}, reverse = [true, false]", FIRST), ops.DotGeneral),
+        (on_processor("3x2x4x5", "4x7x6x5", "24x7x2x12", f"{CUT}, reverse = [true, true]", LAST), ops.DotGeneral),
+        (
+            on_processor("2x5x9", "5x7x20", "2x7x180", LONG, LINE),
+            ops.DotGeneral,
+        ),
+        (
+            on_processor("2x5x3x4", "5x1x3x3", "2x5x7x9", "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]", DEPTHWISE, 5),
+            ops.Convolution,
+        ),
+    ],
+)  # fmt: skip
+def test_on_processors(module: Module, left: type) -> None:
+    after = run_passes(module.clone(), (ON_PROCESSORS,), verify=True)
+    generator = np.random.default_rng(0)
+    kinds = [argument.type for argument in module.main.body.arguments]
+    given = [generator.integers(-3, 4, kind.static_shape).astype(kind.dtype) for kind in kinds]  # type: ignore[union-attr]
+    np.testing.assert_array_equal(evaluate(after, *given)[0], evaluate(module, *given)[0])
+    multiplied = [op for op in after.main.walk() if isinstance(op, ops.Convolution | ops.DotGeneral)]
+    assert [type(op) for op in multiplied] == [left]
+    assert all(set(op.lhs_dilation or ()) <= {1} for op in multiplied if isinstance(op, ops.Convolution))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        on_processor("2x5x3x4", "5x7x4x4", "2x7x12x16", FEW, FIRST),
+        on_processor("2x5x3x4", "5x7x6x6", "2x7x15x20", OVERLAPPING, FIRST),
+        on_processor("2x5x3x4", "5x7x4x6", "2x7x11x24", CUT_OFF, FIRST),
+        on_processor("2x5x3x4", "5x1x1x1", "2x5x5x7", "lhs_dilate = [2, 2]", DEPTHWISE, 5),
+    ],
+)  # fmt: skip
+def test_what_stays_on_processors(module: Module) -> None:
+    assert not ON_PROCESSORS.run(module)
 
 
 def test_too_large(monkeypatch: pytest.MonkeyPatch) -> None:

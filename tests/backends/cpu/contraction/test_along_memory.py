@@ -60,6 +60,56 @@ def test_a_long_sum_is_accurate() -> None:
     expect_same(module, [x, y], tolerance=float(np.finfo(np.float32).eps) * 40)
 
 
+def gradient(channels: int, taps: int, stride: int, first: bool, padding: int = 0) -> Module:
+    """The gradient of the kernel of a depthwise convolution, whose channels come first or last: for each channel and
+    tap, a sum over all positions of two images."""
+    line, side = 37, 9
+    window = [(line - 1) // stride + 1, (side - 1) // stride + 1]
+    far = [(e - 1) * stride + taps - 2 * padding for e in window]
+    image, other = ((channels, 2, *far), (2, channels, *window))
+    order = (0, 1, (2, 3), 0, 1, (2, 3), 0, 1, (2, 3))
+    if not first:
+        image, other = (2, *far, channels), (2, *window, channels)
+        order = (3, 0, (1, 2), 0, 3, (1, 2), 0, 1, (2, 3))
+    options = {
+        "batch_group_count": channels,
+        "rhs_dilation": [stride] * 2,
+        "padding": [[padding] * 2] * 2,
+        "feature_group_count": 1,
+    }
+    if first:
+        image, order = (2, channels, *far), (1, 0, (2, 3), 0, 1, (2, 3), 1, 0, (2, 3))
+
+    def main(b, x, y):
+        return b.add(ops.Convolution(x, y, dimension_numbers=ops.ConvDimensionNumbers(*order), **options))
+
+    return program_of([tensor(*image), tensor(*other)], main)
+
+
+@pytest.mark.parametrize(
+    ("channels", "taps", "stride", "first", "padding", "plain"),
+    [
+        (3, 3, 1, True, 0, True),
+        (3, 3, 2, True, 0, True),
+        (3, 3, 1, True, 1, True),  # padded before
+        (3, 7, 1, True, 3, True),
+        (3, 3, 3, True, 0, False),
+        (3, 8, 1, True, 0, False),  # a large window
+        (3, 1, 1, True, 0, False),
+        (3, 3, 1, False, 0, False),  # neighbours in memory are channels
+    ],
+)
+def test_which_gradients_of_depthwise_kernels_run_in_plain_loops(
+    channels: int, taps: int, stride: int, first: bool, padding: int, plain: bool
+) -> None:
+    module = gradient(channels, taps, stride, first, padding)
+    *_, kernel = lower(optimize(module), TARGET).kernels()
+    assert kernel.contraction is not None
+    assert sums_along_memory(kernel.contraction) == plain
+    shapes = [argument.type.static_shape for argument in module.main.arguments]
+    expect_same(module, [some(*shape, seed=seed) for seed, shape in enumerate(shapes)], tolerance=1e-4)
+
+
 def depthwise(channels: int, features: int, stride: int, first: bool) -> Module:
     """A convolution with one input channel for each feature, which come first or last."""
     image = (2, channels, 9, 40) if first else (2, 9, 40, channels)
