@@ -363,6 +363,37 @@ def along_rows(g: Generator) -> None:
     epilogue(g, result, 1)
 
 
+def channel_gradient(g: Generator) -> None:
+    """A gradient of a depthwise convolution: that of its kernel, for each tap of which the channels of two images are
+    multiplied with one another, or that of its image, with holes where the convolution has strides; or that of an image
+    which is cut into patches."""
+    element, images, channels = g.element(is_float), g.number(1, 3), g.number(2, 4)
+    window, sizes = [g.number(1, 6), g.number(4, 40)], [g.number(1, 4), g.number(1, 4)]
+    step, draw = int(g.pick((1, 1, 2, 3))), g.rng.random()
+    if draw < 0.5:
+        padding = [[g.number(0, (size - 1) // 2), g.number(0, (size - 1) // 2)] for size in sizes]
+        pairs = zip(window, sizes, padding, strict=True)
+        image = g.argument((images, channels, *((w - 1) * step + t - sum(p) for w, t, p in pairs)), element)
+        gradient = g.argument((images, channels, *window), element)
+        numbers = ops.ConvDimensionNumbers(1, 0, (2, 3), 0, 1, (2, 3), 1, 0, (2, 3))
+        options = {"padding": padding, "rhs_dilation": [step] * 2, "dimension_numbers": numbers}
+        groups = {"feature_group_count": 1, "batch_group_count": channels}
+        epilogue(g, g.add(ops.Convolution(image, gradient, **options, **groups)), 0)  # type: ignore[arg-type]
+        return
+    cut = draw > 0.8
+    sizes = [int(g.pick((2, 4, 5))), int(g.pick((4, 5, 6)))] if cut else sizes
+    image = g.argument((images, channels, min(window[0], 3), window[1] // (3 if cut else 1)), element)
+    options = {
+        "groups": 1 if cut else channels,
+        "sizes": sizes,
+        "lhs_dilation": sizes if cut else [step] * 2,
+        "padding": [[size - 1, size - 1] for size in sizes],
+        "window_reversal": [not g.chance(0.2)] * 2,
+    }
+    fixed = {"window_strides": [1, 1], "rhs_dilation": [1, 1]}
+    epilogue(g, convolve(g, image, (0, 1, (2, 3)), **options, **fixed), 1)
+
+
 def attention(g: Generator) -> None:
     """Scores, ops on these, and the values that they weight; or, as in gradients, a product that contracts the rows."""
     query = g.float_value(rank=2, most=4)
@@ -421,5 +452,6 @@ FAMILIES = (
     *(features_first,) * 2,
     in_tiles,
     weight_gradient,
+    *(channel_gradient,) * 2,
     *(attention,) * 2,
 )

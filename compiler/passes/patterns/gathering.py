@@ -1,5 +1,5 @@
-"""Rewrites of gathers at constant places that follow a rule, as nearest-neighbour resizing and flipped or strided
-indices are written: slices, reversals and repetitions, which are addressing, and not loads of indices."""
+"""Rewrites of gathers at constant places that follow a rule, as nearest-neighbour resizing, reflected edges, and flipped
+or strided indices are written: slices, reversals and repetitions, which are addressing, and not loads of indices."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from trivium.ir.ops import BroadcastInDim, Concatenate, Gather, Reshape, Reverse
 GATHERING = PatternSet()
 pattern = GATHERING.pattern
 
+MOST_PIECES, LEAST_OF_PIECE = 4, 8
+"""Into how many pieces places are divided, and how many elements pieces have on average, at least."""
+
 LONGEST = 1 << 16
 """The number of elements up to which constants are read."""
 
 
 @pattern(Gather)
 def gather_of_regular_places(op):
-    """gather(x, constant rows and columns) == repeat(slice(x)) or reverse(slice(x)), along each dimension"""
+    """gather(x, constant rows and columns) == repeat(slice(x)) or reverse(slice(x)), or several of these joined, along
+    each dimension"""
     numbers, kind = op.dimension_numbers, op.operand.type
     if not (kind.is_static and op.result.type.is_static and op.start_indices.type.is_static) or not op.result.type.size:
         return None
@@ -32,13 +36,15 @@ def gather_of_regular_places(op):
     tables = _tables(op)
     if tables is None:
         return None
-    places = {d: np.clip(table.reshape(-1), 0, kind.shape[d] - 1) for d, table in zip(mapped, tables, strict=True)}
-    if not all(map(_is_regular, places.values())):
-        return None
     varying = {d: _varying(table) for d, table in zip(mapped, tables, strict=True)}
+    places = {d: np.clip(table.reshape(-1), 0, kind.shape[d] - 1) for d, table in zip(mapped, tables, strict=True)}
+    divided = {d: _divided(each) for d, each in places.items()}
+    if None in divided.values():
+        return None
     value = op.operand
-    for d, place in places.items():
-        value = _taken(value, d, place)
+    for d, pieces in divided.items():
+        taken = [_taken(value, d, piece) for piece in pieces]
+        value = taken[0] if len(taken) == 1 else Concatenate(taken, dimension=d).result
     # The dimensions of the operand in the order of the result's, those of extent 1 left out.
     batch = {dims[0]: d for d, dims in varying.items() if dims}
     outer = [d for d in range(op.result.type.rank) if d not in numbers.offset_dims]
@@ -106,6 +112,21 @@ def _compressed(array: np.ndarray) -> np.ndarray:
 
 def _varying(table: np.ndarray) -> list[int]:
     return [d for d, extent in enumerate(table.shape) if extent != 1]
+
+
+def _divided(places: np.ndarray) -> list[np.ndarray] | None:
+    """Returns places in as few pieces as `_taken` takes; None if these are many."""
+    if _is_regular(places):
+        return [places]
+    steps, pieces, begin = np.diff(places), list[np.ndarray](), 0
+    while begin < len(places):
+        changes = np.flatnonzero(steps[begin:] != steps[begin : begin + 1])
+        end = begin + 1 + int(changes[0]) if len(changes) else len(places)
+        pieces.append(places[begin:end])
+        begin = end
+        if len(pieces) > MOST_PIECES:
+            return None
+    return pieces if len(places) >= LEAST_OF_PIECE * len(pieces) else None
 
 
 def _is_regular(places: np.ndarray) -> bool:

@@ -85,6 +85,29 @@ def test_rows_and_columns(first: str, second: str, dense: bool) -> None:
         assert "gather" not in names(rewritten(along(tables, order, (offset,), dense), GATHERING, [X]))
 
 
+PIECES: dict[str, tuple[list[int], int]] = {
+    "reflected": ([3, 2, 1, *range(30), 28, 27], 3),
+    "with edges repeated": ([0, 0, *range(30), 29, 29, 29], 3),
+    "wrapped": ([28, 29, *range(30), 0, 1], 3),
+    "every other, then the rest": ([*range(0, 30, 2), *range(1, 30, 2)], 2),
+    "all, and one of them again": ([*range(30), 7], 2),
+}
+
+
+@pytest.mark.parametrize("case", PIECES)
+def test_places_in_a_few_pieces_are_joined_slices(case: str) -> None:
+    places, count = PIECES[case]
+    table = np.arange(60, dtype=np.int32).reshape(2, 30)
+
+    def body(b: Builder, x: Value) -> Value:
+        numbers = GatherDimensionNumbers((0,), (1,), (), (), (1,), 1)
+        return b.add(ops.Gather(x, b.add(ops.Constant(np.array(places)[:, None])), numbers, (2, 1)))
+
+    found = names(rewritten(program_of([type_of(table)], body), GATHERING, [table]))
+    assert "gather" not in found
+    assert (found.count("concatenate"), found.count("slice")) == (1, count)
+
+
 @pytest.mark.parametrize("places", IRREGULAR)
 def test_other_places_stay_a_gather(places: str) -> None:
     for dense in (False, True):
