@@ -1,4 +1,4 @@
-"""Rewrites of gathers at constant places that follow a rule, as nearest-neighbour resizing, reflected edges, and flipped
+"""Rewrites of gathers at constant places that follow a rule, as nearest-neighbour resizing, reflected edges and flipped
 or strided indices are written: slices, reversals and repetitions, which are addressing, and not loads of indices."""
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def gather_of_regular_places(op):
         return None
     varying = {d: _varying(table) for d, table in zip(mapped, tables, strict=True)}
     places = {d: np.clip(table.reshape(-1), 0, kind.shape[d] - 1) for d, table in zip(mapped, tables, strict=True)}
-    divided = {d: _divided(each) for d, each in places.items()}
-    if None in divided.values():
+    divided = {d: pieces for d, each in places.items() if (pieces := _divided(each)) is not None}
+    if len(divided) < len(places):
         return None
     value = op.operand
     for d, pieces in divided.items():

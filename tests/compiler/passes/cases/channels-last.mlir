@@ -188,19 +188,31 @@ func.func @main(%x: tensor<2x1x5x5xi32>, %k: tensor<3x1x2x2xi32>) -> tensor<2x3x
 //=}
 // -----
 // and is worth another packing where it has many; features in groups
-func.func @main(%x: tensor<2x4x17x18xi32>, %k: tensor<4x1x2x2xi32>) -> tensor<2x4x16x17xi32> {
-  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 4 : i64} : (tensor<2x4x17x18xi32>, tensor<4x1x2x2xi32>) -> tensor<2x4x16x17xi32>
+func.func @main(%x: tensor<2x4x17x18xi32>, %k: tensor<4x2x2x2xi32>) -> tensor<2x4x16x17xi32> {
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 2 : i64} : (tensor<2x4x17x18xi32>, tensor<4x2x2x2xi32>) -> tensor<2x4x16x17xi32>
   %1 = stablehlo.negate %0 : tensor<2x4x16x17xi32>
   return %1 : tensor<2x4x16x17xi32>
 }
 //=module {
-//=  func.func @main(%x: tensor<2x4x17x18xi32>, %k: tensor<4x1x2x2xi32>) -> tensor<2x4x16x17xi32> {
+//=  func.func @main(%x: tensor<2x4x17x18xi32>, %k: tensor<4x2x2x2xi32>) -> tensor<2x4x16x17xi32> {
 //=    %0 = stablehlo.transpose %x, dims = [0, 2, 3, 1] : (tensor<2x4x17x18xi32>) -> tensor<2x17x18x4xi32>
-//=    %1 = stablehlo.convolution(%0, %k) dim_numbers = [b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 4 : i64} : (tensor<2x17x18x4xi32>, tensor<4x1x2x2xi32>) -> tensor<2x16x17x4xi32>
+//=    %1 = stablehlo.convolution(%0, %k) dim_numbers = [b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 2 : i64} : (tensor<2x17x18x4xi32>, tensor<4x2x2x2xi32>) -> tensor<2x16x17x4xi32>
 //=    %2 = stablehlo.transpose %1, dims = [0, 3, 1, 2] : (tensor<2x16x17x4xi32>) -> tensor<2x4x16x17xi32>
 //=    %3 = stablehlo.negate %1 : tensor<2x16x17x4xi32>
 //=    %4 = stablehlo.transpose %3, dims = [0, 3, 1, 2] : (tensor<2x16x17x4xi32>) -> tensor<2x4x16x17xi32>
 //=    return %4 : tensor<2x4x16x17xi32>
+//=  }
+//=}
+// -----
+// windows over single channels slide along the lines of an argument
+func.func @main(%x: tensor<2x4x17x18xi32>, %k: tensor<4x1x2x2xi32>) -> tensor<2x4x16x17xi32> {
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 4 : i64} : (tensor<2x4x17x18xi32>, tensor<4x1x2x2xi32>) -> tensor<2x4x16x17xi32>
+  return %0 : tensor<2x4x16x17xi32>
+}
+//=module {
+//=  func.func @main(%x: tensor<2x4x17x18xi32>, %k: tensor<4x1x2x2xi32>) -> tensor<2x4x16x17xi32> {
+//=    %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 4 : i64} : (tensor<2x4x17x18xi32>, tensor<4x1x2x2xi32>) -> tensor<2x4x16x17xi32>
+//=    return %0 : tensor<2x4x16x17xi32>
 //=  }
 //=}
 // -----
