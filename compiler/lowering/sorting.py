@@ -37,8 +37,17 @@ def sort(launches: Launches, op: ops.Sort) -> None:
         for result, element in zip(op.results, elements, strict=True):
             ctx.store(result, at, element)
 
-    count, key = op.inputs[0].type.shape[dimension], key_of(op.comparator)
+    count, key = _needed(op, dimension), key_of(op.comparator)
     _sort(launches, Sorting(op, op.inputs, dimension, count, less, finish, key, is_order(op.comparator)))
+
+
+def _needed(op: ops.Sort, dimension: int) -> int:
+    """Returns how many of the first elements of the sorted rows anything reads: no more than slices of them take."""
+    users = [user for result in op.results for user in result.users]
+    taken = [user.limit_indices[dimension] if isinstance(user, ops.Slice) else None for user in users]
+    limits = [limit for limit in taken if limit is not None]
+    known = bool(limits) and len(limits) == len(taken)
+    return max(1, *limits) if known else op.inputs[0].type.shape[dimension]
 
 
 @kernel(ops.TopK)
@@ -67,11 +76,12 @@ def _sort(launches: Launches, sorting: Sorting) -> None:
         return
     limits, (_, outer) = launches.target.fusion, sorting.variables()
     rows = math.prod(v.extent for v in outer)
-    by_vectors = key_sort.is_possible(sorting, launches.target)
+    by_vectors = key_sort.is_possible(sorting, launches.target) and not sorting.is_selection
     by_places = place_sort.is_possible(sorting, launches.target)
     if limits.scratch_bytes < COUNTS and not (by_vectors or by_places):
         sorting = replace(sorting, key=None)
-    in_scratch = sorting.scratch_bytes <= limits.scratch_bytes and (rows > 1 or sorting.extent <= limits.serial_row)
+    one_launch = rows > 1 or sorting.extent <= limits.serial_row or sorting.is_selection
+    in_scratch = sorting.scratch_bytes <= limits.scratch_bytes and one_launch
     if by_vectors:
         if in_scratch:
             key_sort.sort_in_scratch(launches, sorting, place_sort.sort_in_scratch if by_places else _distributed)

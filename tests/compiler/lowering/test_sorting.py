@@ -88,6 +88,51 @@ def test_the_greatest_elements(target: Target) -> None:
             np.testing.assert_array_equal(result, wanted)
 
 
+def first_of_sorted(shape: tuple[int, ...], dimension: int, limits: tuple[int, int], descending: bool) -> Module:
+    """The first ones of sorted elements, from the second one on, and of their original places."""
+    direction = ops.ComparisonDirection.GT if descending else LESS
+
+    def body(b, x):
+        places = b.add(ops.Iota(dimension, result=tensor(*shape, of=I32)))
+        kinds = [tensor(), tensor(), tensor(of=I32), tensor(of=I32)]
+        less = region(kinds, lambda b, p, q, *_: b.add(ops.Compare(p, q, direction, compare_type=TOTAL)))
+        results = b.add(ops.Sort([x, places], dimension=dimension, comparator=less, is_stable=True))
+        starts = [int(d == dimension) for d in range(len(shape))]
+        return [
+            b.add(
+                ops.Slice(
+                    result, starts, [limit if s else e for s, e in zip(starts, shape, strict=True)], [1] * len(shape)
+                )
+            )
+            for result, limit in zip(results, limits, strict=True)
+        ]
+
+    return program_of([tensor(*shape)], body)
+
+
+@pytest.mark.parametrize("target", [TARGET, SCARCE], ids=["scratch", "passes"])
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "dimension", "limits"),
+    [((400,), 0, (9, 9)), ((3, 400), 1, (2, 40)), ((300, 2), 0, (64, 3)), ((3, 300), 1, (65, 65)), ((2, 9), 1, (5, 2))],
+)
+def test_the_first_elements(
+    shape: tuple[int, ...], dimension: int, limits: tuple[int, int], descending: bool, target: Target
+) -> None:
+    """Few of them are selected, instead of sorting all. Equal ones stay in order, and NaN is sorted, too."""
+    module, argument = first_of_sorted(shape, dimension, limits, descending), np.round(some(*shape), 1)
+    argument.reshape(-1)[::50] = np.nan
+    program, expected = lowered(module, target), evaluate(module, argument)
+    for results in (interpret(program, argument), run(program, [argument])):
+        for result, wanted in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
+
+
+def test_a_long_row_of_which_few_elements_are_needed_takes_one_launch() -> None:
+    extent = TARGET.fusion.serial_row + 1
+    assert names(lowered(first_of_sorted((extent,), 0, (40, 40), True), TARGET))[0] == ""
+
+
 def test_temporaries_beyond_the_memory_are_refused() -> None:
     with pytest.raises(CompileError, match="expected at most"):
         lowered(sorted_pairs((1 << 45,), 0), SCARCE)
