@@ -151,6 +151,9 @@ class Index:
         low, high = rest.range
         if low >= 0 and high < divisor:
             return whole
+        if parts := rest._parted(divisor):
+            coarse, _, step = parts
+            return whole + coarse // (divisor // step)
         common = math.gcd(divisor, *rest.terms.values())
         rest, divisor = rest._shrunk(common), divisor // common
         inner = rest.sole
@@ -163,6 +166,9 @@ class Index:
         low, high = rest.range
         if low >= 0 and high < divisor:
             return rest
+        if parts := rest._parted(divisor):
+            coarse, fine, step = parts
+            return coarse % (divisor // step) * step + fine
         common = math.gcd(divisor, *rest.terms.values())
         left = rest.offset % common
         return Index({Remainder(rest._shrunk(common), divisor // common): common}, left)
@@ -173,6 +179,19 @@ class Index:
         quotient = {a: f // divisor for a, f in self.terms.items()}
         rest = {a: f % divisor for a, f in self.terms.items()}
         return Index(quotient, self.offset // divisor), Index(rest, self.offset % divisor)
+
+    def _parted(self, divisor: int) -> tuple[Index, Index, int] | None:
+        """Returns (a, b, s) with self == a * s + b, where s divides `divisor` and b is at least 0 and less than s: of
+        16 * i + j with j < 16, for example, divided by 64, (i, j, 16). None if there are none."""
+        terms = sorted(self.terms.items(), key=lambda term: -term[1])
+        for count in range(1, len(terms)):
+            coarse = dict(terms[:count])
+            step = math.gcd(divisor, *coarse.values())
+            fine = Index(dict(terms[count:]), self.offset % step)
+            low, high = fine.range
+            if low >= 0 and high < step:
+                return Index(coarse, self.offset - fine.offset)._shrunk(step), fine, step
+        return None
 
     def _shrunk(self, factor: int) -> Index:
         return Index({a: f // factor for a, f in self.terms.items()}, self.offset // factor)

@@ -57,6 +57,31 @@ def test_known_range_divides_away():
     assert (outer * 8 + inner * 2 + 1) // 2 == outer * 4 + inner
 
 
+def test_multiples_and_what_is_less_are_divided_apart():
+    outer, inner = variable(Variable(12)), variable(Variable(16))
+    flat = outer * 16 + inner
+    assert flat // 64 == outer // 4
+    assert flat % 64 == outer % 4 * 16 + inner
+    assert (flat + 16) // 64 == (outer + 1) // 4
+    assert flat // 64 * 64 + flat % 64 == flat
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_values_of_places_in_a_tensor(seed: int):
+    """Compares quotients and remainders of a place in a tensor, or some elements beyond it, with plain integers."""
+    rng = np.random.default_rng(seed)
+    shape = [int(n) for n in rng.integers(1, 5, 3)]
+    variables = fresh(shape)
+    flat = linearize(indices_of(variables), tuple(shape)) * int(rng.integers(1, 4)) + int(rng.integers(0, 6))
+    divisor, other = int(np.prod(shape[1:])) * int(rng.integers(1, 4)), shape[2] * int(rng.integers(1, 4))
+    forms = [flat // divisor, flat % divisor, flat % divisor // other, flat // divisor * divisor + flat % divisor]
+    for point in itertools.product(*map(range, shape)):
+        at = dict(zip(variables, point, strict=True))
+        plain = value(flat, at)
+        expected = [plain // divisor, plain % divisor, plain % divisor // other, plain]
+        assert [value(form, at) for form in forms] == expected
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_values(seed: int):
     """Compares sums, quotients and remainders of reversed and shifted indices with plain integers."""
