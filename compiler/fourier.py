@@ -15,13 +15,27 @@ TURN = 2 * np.longdouble("3.14159265358979323846264338327950288")
 SHORTEST = 16
 """Shorter rows are one product of matrices."""
 
+ODD = 3, 5, 7
+"""The odd numbers of elements that are transformed at once, beside powers of two."""
+
 
 def is_transform_of_rows(op: Fft) -> bool:
-    """Whether the op has kernels of its own."""
+    """Whether the op has kernels of its own: if its length has small prime factors."""
     (length, *others), size = reversed(op.fft_length), op.result.type.size
     # Real numbers are transformed in pairs.
-    shortest = SHORTEST if op.fft_type in (FftType.FFT, FftType.IFFT) else 2 * SHORTEST
-    return length >= shortest and length & (length - 1) == 0 and not others and size > 0
+    pairs = 1 if op.fft_type in (FftType.FFT, FftType.IFFT) else 2
+    _, rest = odd_radices(length)
+    return length >= SHORTEST * pairs and rest & (rest - 1) == 0 and length % pairs == 0 and not others and size > 0
+
+
+def odd_radices(length: int) -> tuple[list[int], int]:
+    """Returns the prime factors of a length that are in `ODD`, and the number that remains."""
+    found = []
+    for radix in ODD:
+        while length % radix == 0:
+            length //= radix
+            found.append(radix)
+    return found, length
 
 
 def roots(exponents: np.ndarray, order: int, inverse: bool) -> ComplexArray:

@@ -1,5 +1,5 @@
-"""Fourier transforms of rows whose length is a power of two. Stockham's algorithm makes a few passes over a row in
-scratch. Each computes small transforms of numbers that are far apart and multiplies them by roots of unity (the
+"""Fourier transforms of rows whose length has small prime factors. Stockham's algorithm makes a few passes over a row
+in scratch. Each computes small transforms of numbers that are far apart and multiplies them by roots of unity (the
 twiddles); the results end up in order. Neighbours are transformed in lanes. Other transforms are products of matrices
 (`passes/decompositions/fourier.py`)."""
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, partial, reduce
 
 import numpy as np
 
-from trivium.compiler.fourier import ComplexArray, roots
+from trivium.compiler.fourier import ComplexArray, odd_radices, roots
 from trivium.compiler.kernel import KernelBuilder
 from trivium.compiler.lowering import complex as numbers
 from trivium.compiler.lowering.complex import Pair
@@ -28,10 +28,12 @@ from trivium.ir.types import ComplexType, FloatType, tensor
 
 
 def radices(length: int) -> list[int]:
-    """Returns the sizes of the small transforms: eights, then one or two fours."""
-    bits = length.bit_length() - 1
+    """Returns the sizes of the small transforms: eights, then one or two fours, or a two; then odd ones, whose results
+    are no whole vectors before these have made columns."""
+    odd, power = odd_radices(length)
+    bits = power.bit_length() - 1
     fours = -bits % 3
-    return [8] * ((bits - 2 * fours) // 3) + [4] * fours
+    return ([2] if bits == 1 else [8] * ((bits - 2 * fours) // 3) + [4] * fours) + odd
 
 
 @dataclass(frozen=True)
@@ -228,13 +230,39 @@ def _pair(ctx: LoweringContext, values: tuple[Value, Value], *at: Index) -> Pair
 
 
 def small_transform(b: KernelBuilder, x: list[Pair]) -> list[Pair]:
-    """Returns the transform of 1, 2, 4 or 8 numbers: those of the even ones and of the odd ones are combined."""
+    """Returns the transform of 1, 2, 4 or 8 numbers, in which those of the even ones and of the odd ones are combined,
+    or of an odd number of them."""
     if len(x) == 1:
         return x
+    if len(x) % 2:
+        return _odd_transform(b, x)
     even, odd = small_transform(b, x[::2]), small_transform(b, x[1::2])
     odd = [_turned(b, number, 8 * k // len(x)) for k, number in enumerate(odd)]
     sums = [numbers.add(b, *pair) for pair in zip(even, odd, strict=True)]
     return sums + [numbers.subtract(b, *pair) for pair in zip(even, odd, strict=True)]
+
+
+def _odd_transform(b: KernelBuilder, x: list[Pair]) -> list[Pair]:
+    """Returns the transform of an odd number of numbers: the roots of unity by which two of them are multiplied are
+    conjugates, and so are those of two results."""
+    pairs = [(x[j], x[-j]) for j in range(1, len(x) // 2 + 1)]
+    sums, differences = [numbers.add(b, *pair) for pair in pairs], [numbers.subtract(b, *pair) for pair in pairs]
+    low, high = [_added(b, [x[0], *sums])], list[Pair]()
+    for k in range(1, len(x) // 2 + 1):
+        turns = [roots(np.array(j * k), len(x), inverse=True) for j in range(1, len(x) // 2 + 1)]
+        real, imag = _added(b, [x[0], *(_scaled(b, one, float(t.real)) for one, t in zip(sums, turns, strict=True))])
+        across, along = _added(b, [_scaled(b, one, float(t.imag)) for one, t in zip(differences, turns, strict=True)])
+        low.append((b.add(real, along), b.subtract(imag, across)))
+        high.insert(0, (b.subtract(real, along), b.add(imag, across)))
+    return low + high
+
+
+def _added(b: KernelBuilder, terms: list[Pair]) -> Pair:
+    return reduce(partial(numbers.add, b), terms)
+
+
+def _scaled(b: KernelBuilder, x: Pair, factor: float) -> Pair:
+    return b.multiply(x[0], factor), b.multiply(x[1], factor)
 
 
 def _turned(b: KernelBuilder, x: Pair, eighths: int) -> Pair:

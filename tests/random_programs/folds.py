@@ -283,10 +283,10 @@ def _comparator(g: Generator, operands: Sequence[Value]) -> Region:
 
 
 def transform(g: Generator) -> None:
-    """A Fourier transform of rows, most of them of a length that is a power of two."""
+    """A Fourier transform of rows, most of them of a length with small prime factors."""
     value = g.value(lambda kind: kind in (F32, F64, C64, C128), rank=1)
     element, size = value.type.element_type, math.prod(value.type.shape)
-    length = int(g.pick((16, 16, 32, 64, 128, 6, 20)))
+    length = int(g.pick((16, 16, 32, 64, 128, 6, 20, 27, 40, 84, 22)))
     if not size:
         raise Rejected
     rows, way = g.number(1, 3), g.pick((ops.FftType.FFT, ops.FftType.IFFT, ops.FftType.IRFFT))

@@ -29,15 +29,18 @@ def random(*shape: int, kind: Type = C64) -> np.ndarray:
 
 
 def expect_close(found: np.ndarray, wanted: np.ndarray, length: int | None = None) -> None:
-    """Expects at most the error that grows with the logarithm of the length."""
+    """Expects at most the error that grows with the logarithm of the length; transforms of odd numbers of elements
+    round more often. NumPy's own errors are as large."""
+    length = length or found.shape[-1]
+    odd = 1 if length & (length - 1) == 0 else 1.3
     error = np.linalg.norm((found - wanted).ravel()) / np.linalg.norm(wanted.ravel())
-    assert error < (0.25 + 0.1 * math.log2(length or found.shape[-1])) * np.finfo(found.dtype).eps
+    assert error < odd * (0.25 + 0.1 * math.log2(length)) * np.finfo(found.dtype).eps
 
 
 @pytest.mark.parametrize("target", [TARGET, SCARCE], ids=["scratch", "passes"])
 @pytest.mark.parametrize("way", list(NUMPY))
 @pytest.mark.parametrize("kind", [C64, C128], ids=str)
-@pytest.mark.parametrize("shape", [(3, 16), (2, 2, 32), (64,), (5, 512)])
+@pytest.mark.parametrize("shape", [(3, 16), (2, 2, 32), (64,), (5, 512), (3, 27), (2, 2, 40), (126,), (2, 1000)])
 def test_rows(shape: tuple[int, ...], kind: Type, way: ops.FftType, target: Target) -> None:
     module = program_of([tensor(*shape, of=kind)], lambda b, x: b.add(ops.Fft(x, way, shape[-1:])))
     x = random(*shape, kind=kind)
@@ -47,7 +50,7 @@ def test_rows(shape: tuple[int, ...], kind: Type, way: ops.FftType, target: Targ
 
 @pytest.mark.parametrize("target", [TARGET, SCARCE], ids=["scratch", "passes"])
 @pytest.mark.parametrize("kind", [F32, F64], ids=str)
-@pytest.mark.parametrize("shape", [(3, 32), (2, 2, 64), (128,), (5, 1024)])
+@pytest.mark.parametrize("shape", [(3, 32), (2, 2, 64), (128,), (5, 1024), (3, 42), (2, 2, 100), (400,), (2, 1470)])
 def test_rows_of_real_numbers(shape: tuple[int, ...], kind: Type, target: Target) -> None:
     """The inverse takes no notice of the imaginary parts of the first and of the last number."""
     *outer, length = shape
@@ -93,7 +96,14 @@ def test_passes() -> None:
     assert list(passes(16)) == [Pass(4, 4, 1), Pass(4, 1, 4)]
 
 
-@pytest.mark.parametrize("size", [1, 2, 4, 8])
+@pytest.mark.parametrize(
+    ("length", "found"), [(400, [4, 4, 5, 5]), (210, [2, 3, 5, 7]), (27, [3, 3, 3]), (1000, [8, 5, 5, 5])]
+)
+def test_radices_of_other_lengths(length: int, found: list[int]) -> None:
+    assert radices(length) == found
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8])
 def test_small_transforms(size: int) -> None:
     b = KernelBuilder("small")
     x, y = b.input("x", "f64", (size, 2)), b.output("y", "f64", (size, 2))
