@@ -29,9 +29,10 @@ special numbers: zeros, infinities, NaN, 1e-30, 3e38.
 
 Results are *exact* if they differ from TensorFlow's because TensorFlow's kernels are less accurate: special functions
 are equal to those of SciPy or mpmath within the same tolerance, and results for matrices are equal to those of NumPy in
-float64 within {slack} times the error that a change of the arguments' last digits causes. Some results are undefined,
-so that any result that differs from TensorFlow's counts as exact: those for matrices that are singular or have elements
-that are not finite, and polygamma functions of order 2^53 or more.
+float64 within {slack} times the error that a change of the arguments' last digits causes; a softmax of a row with a NaN
+consists of NaN, and `OnesLike` of ones, for u32, too. Some results are undefined, so that any result that differs from
+TensorFlow's counts as exact: those for matrices that are singular or have elements that are not finite, and polygamma
+functions of order 2^53 or more.
 
 Ops that are not in the table have inputs that cannot be generated (lists, functions, optional values, random
 generators), or TensorFlow accepted none of the calls. Matrix decompositions (such as Svd), whose results are determined

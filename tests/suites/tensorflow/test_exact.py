@@ -46,3 +46,11 @@ def test_matrices_are_compared_within_the_change_of_their_last_digits() -> None:
     assert not is_exact(call, [(right * 3).astype(np.float32)], theirs, is_close)
     singular = Call("MatrixInverse", {"input": np.ones((2, 2))}, {}, {}, {"adjoint": False})
     assert is_exact(singular, [np.full((2, 2), np.nan)], [np.zeros((2, 2))], is_close)
+
+
+def test_a_row_with_a_nan_has_no_numbers() -> None:
+    row = np.array([[1.0, np.nan, 2.0], [0.0, 0.0, -np.inf]])
+    call = Call("Softmax", {"logits": row}, {}, {}, {})
+    theirs = np.array([[0.0, np.nan, 0.0], [0.5, 0.5, 0.0]])
+    assert is_exact(call, [np.array([[np.nan] * 3, [0.5, 0.5, 0.0]])], [theirs], is_close)
+    assert not is_exact(call, [theirs], [theirs], is_close)
