@@ -118,6 +118,15 @@ def concatenate(g: Generator) -> None:
     g.offer(g.add(ops.Concatenate(pieces, dimension)))
 
 
+def stack(g: Generator) -> None:
+    """Puts the elements of several values next to each other, as those of complex numbers are."""
+    value = g.value(most=4)
+    shape = (*value.type.shape, 1)
+    pieces = [value, *(g.of_type(value.type) if g.chance(0.5) else value for _ in range(g.number(1, 3)))]
+    alone = tensor(*shape, of=value.type.element_type)
+    g.offer(g.add(ops.Concatenate([g.add(ops.Reshape(piece, result=alone)) for piece in pieces], value.type.rank)))
+
+
 def join(g: Generator) -> None:
     """Combines two values of the program: both are sliced or padded to one shape, then added, multiplied or
     concatenated."""
@@ -252,5 +261,6 @@ def scatter(g: Generator) -> None:
 
 FAMILIES = (
     reshape, merge, broadcast, spread, transpose, transpose, turn, repeat, reverse, cut, cut, pad, pad, concatenate,
-    concatenate, *(join,) * 4, dynamic_slice, dynamic_update, gather, gather, resize, take_along, scatter, scatter,
+    concatenate, stack, *(join,) * 4, dynamic_slice, dynamic_update, gather, gather, resize, take_along, scatter,
+    scatter,
 )  # fmt: skip

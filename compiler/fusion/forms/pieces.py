@@ -13,7 +13,7 @@ from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form
 from trivium.compiler.fusion.turning import turned
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.index import Indices, fresh, indices_of
+from trivium.compiler.lowering.index import Indices, constant, fresh, indices_of
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.target import Target
 from trivium.ir import ops
@@ -23,22 +23,40 @@ if TYPE_CHECKING:
     from trivium.compiler.fusion.group import Group
 
 
+MOST_TOGETHER = 8
+"""The number of operands of which single elements are written together: vectors of them are all in registers."""
+
+
 @dataclass(frozen=True, eq=False)
 class Pieces(Form):
     """A concatenation: one launch for each operand, whose elements its loops run over, so that none of them computes
-    all elements of any other value."""
+    all elements of any other value. Single elements of several operands, one after the other, are written together."""
 
     op: ops.Concatenate
 
     @property
     def writes_parts(self) -> bool:
-        return True
+        return not self.interleaves
+
+    @property
+    def interleaves(self) -> bool:
+        """Whether neighbours in memory are from different operands."""
+        op, kind = self.op, self.op.result.type
+        single = kind.size > 0 and all(operand.type.shape[op.dimension] == 1 for operand in op.inputs)
+        return single and op.dimension == kind.rank - 1 and len(op.inputs) <= MOST_TOGETHER
 
     def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
         return False
 
     def build(self, launches: Launches, group: Group) -> None:
         op, start = self.op, 0
+        if self.interleaves:
+            variables = fresh(op.inputs[0].type.shape)
+            with launches.kernel() as ctx, ctx.nest(variables):
+                at = indices_of(variables)
+                for number, operand in enumerate(op.inputs):
+                    ctx.store(op.result, (*at[:-1], constant(number)), ctx.element(operand, at))
+            return
         for number, operand in enumerate(op.inputs):
             if operand.type.size:
                 variables = fresh(operand.type.shape)

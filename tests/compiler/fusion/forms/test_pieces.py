@@ -27,6 +27,25 @@ def test_empty_operands_have_no_launch() -> None:
     assert len(launches(expect_same(module, [some(3, 4), np.zeros((3, 0), np.float32)]))) == 1
 
 
+@pytest.mark.parametrize(
+    ("dimension", "count", "lengths", "expected"),
+    [(2, 2, 1, 1), (2, 8, 1, 1), (2, 9, 1, 9), (2, 2, 2, 2), (1, 3, 1, 3)],
+    ids=["pairs", "eights", "too many", "not single", "not neighbours"],
+)
+def test_single_elements_of_several_operands_are_written_together(
+    dimension: int, count: int, lengths: int, expected: int
+) -> None:
+    shape = [3, 40, 2]
+    shape[dimension] = lengths
+
+    def body(b, x, y):
+        pieces = [b.add((ops.Tanh, ops.Negate)[n % 2]((x, y)[n % 2])) for n in range(count)]
+        return b.add(ops.Concatenate(pieces, dimension))
+
+    program = expect_same(program_of([tensor(*shape), tensor(*shape)], body), [some(*shape), some(*shape, seed=1)])
+    assert len(launches(program)) == expected
+
+
 @pytest.mark.parametrize(("low", "interior", "form"), [(1, 2, Padded), (0, 0, Padded), (-1, 0, Elementwise)])
 def test_pads_that_cut_off_are_elementwise(low: int, interior: int, form: type) -> None:
     def pad(b, x):
