@@ -69,8 +69,18 @@ def resnet_18() -> Any:
     return model, torch.randn(4, 3, 224, 224), torch.randint(0, 10, (4,))
 
 
+def mobilenet_v2() -> Any:
+    from transformers import MobileNetV2Config, MobileNetV2ForImageClassification
+
+    from benchmarks.rows.models import Part
+
+    model = Part(MobileNetV2ForImageClassification(MobileNetV2Config(num_labels=10)), "pixel_values")
+    return model, torch.randn(4, 3, 224, 224), torch.randint(0, 10, (4,))
+
+
 ROWS = (
     row("MLP step b128", mlp),
     row("BERT-mini step b8 s128", bert_mini),
     row("ResNet-18 step b4", resnet_18),
+    row("MobileNetV2 step b4", mobilenet_v2),
 )

@@ -1,0 +1,121 @@
+"""Single operations of PyTorch, and gradients of single operations, through `torch.compile`: those in which a compiler
+is slow if it computes lane by lane, materializes indices, or takes a general way where there is a special one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from benchmarks.row import OURS, Call, Row
+
+F = torch.nn.functional
+Made = Callable[[], tuple[torch.Tensor, ...]]
+Function = Callable[..., torch.Tensor]
+
+
+def row(name: str, function: Function, inputs: Made, **fields: Any) -> Row:
+    """Returns a row of a function."""
+
+    def contender(run: Function, given: tuple[torch.Tensor, ...]) -> Call:
+        def call() -> torch.Tensor:
+            with torch.no_grad():
+                return run(*given)
+
+        return call
+
+    return _row(name, function, inputs, contender, **fields)
+
+
+def gradient(name: str, function: Function, inputs: Made, **fields: Any) -> Row:
+    """Returns a row of a function and its gradient with respect to all inputs of floats."""
+
+    def contender(run: Function, given: tuple[torch.Tensor, ...]) -> Call:
+        given = tuple(x.requires_grad_(x.is_floating_point()) for x in given)
+        wanted = [x for x in given if x.requires_grad]
+        torch.manual_seed(1)
+        weights = torch.randn_like(run(*given))
+
+        def call() -> tuple[torch.Tensor, ...]:
+            return torch.autograd.grad(run(*given), wanted, weights)
+
+        return call
+
+    return _row(f"{name}, gradient", function, inputs, contender, **fields)
+
+
+def _row(name: str, function: Function, inputs: Made, contender: Callable[..., Call], **fields: Any) -> Row:
+    def make(threads: int) -> dict[str, Call]:
+        torch._dynamo.reset()
+        torch.set_num_threads(threads)
+        torch.manual_seed(0)
+        given = inputs()
+        compiled = {OURS: torch.compile(function, backend="trivium"), "inductor": torch.compile(function)}
+        return {who: contender(run, given) for who, run in {**compiled, "eager": function}.items()}
+
+    return Row(name, make, **fields)
+
+
+def randn(*shapes: tuple[int, ...]) -> Made:
+    return lambda: tuple(torch.randn(shape) for shape in shapes)
+
+
+def positive(count: int) -> Made:
+    return lambda: tuple(torch.rand(1024, 1024) + 0.1 for _ in range(count))
+
+
+def depthwise(size: int, stride: int = 1) -> tuple[Function, Made]:
+    """A depthwise convolution of 64 channels."""
+    image, kernel = (2, 64, 56, 56), (64, 1, size, size)
+    return (lambda x, w: F.conv2d(x, w, padding=size // 2, stride=stride, groups=64)), randn(image, kernel)
+
+
+IMAGE = (2, 64, 56, 56)
+PATCHES = (2, 3, 224, 224), (384, 3, 16, 16)
+
+
+def _sampled() -> tuple[torch.Tensor, ...]:
+    return torch.randn(IMAGE), torch.rand(2, 56, 56, 2) * 2 - 1
+
+
+def _indexed() -> tuple[torch.Tensor, ...]:
+    return torch.randn(1024, 1024), torch.randint(0, 1024, (1024, 1024))
+
+
+def _rotated() -> tuple[torch.Tensor, ...]:
+    return torch.randn(2, 8, 256, 64), torch.polar(torch.ones(256, 32), torch.randn(256, 32))
+
+
+def rotary(x: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * turns).flatten(3)
+
+
+def stft(x: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(torch.stft(x, 400, 160, window=torch.hann_window(400), return_complex=True))
+
+
+ROWS = (
+    row("f32 to i32 1024x1024", lambda x: (x * 50).int(), positive(1), quick=True),
+    row("fmod 1024x1024", torch.fmod, positive(2)),
+    row("floor_divide 1024x1024", torch.floor_divide, positive(2), tolerance=None),
+    row("cumsum 1M i64", lambda x: x.cumsum(0), lambda: (torch.randint(0, 10, (1 << 20,)),)),
+    row("cumsum 1024x1024", lambda x: x.cumsum(1), randn((1024, 1024))),
+    row("gather 1024x1024", lambda x, at: x.gather(1, at), _indexed),
+    row("top-k 40 of 4x50257", lambda x: x.topk(40)[0], randn((4, 50257)), quick=True),
+    row("grid sample 2x64x56x56", lambda x, at: F.grid_sample(x, at, align_corners=False), _sampled),
+    gradient("grid sample 2x64x56x56", lambda x, at: F.grid_sample(x, at, align_corners=False), _sampled),
+    row("bilinear resizing x2 2x64x56x56", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), randn(IMAGE)),
+    row("reflected padding 2x64x56x56", lambda x: F.pad(x, (3, 3, 3, 3), "reflect"), randn(IMAGE)),
+    gradient("max pool 3x3/2 2x64x56x56", lambda x: F.max_pool2d(x, 3, 2, 1), randn(IMAGE)),
+    gradient("group norm 2x64x56x56", lambda x: F.group_norm(x, 8), randn(IMAGE)),
+    gradient("depthwise 3x3", *depthwise(3), quick=True),
+    gradient("depthwise 3x3/2", *depthwise(3, 2)),
+    row("depthwise 7x7", *depthwise(7)),
+    gradient("depthwise 7x7", *depthwise(7)),
+    gradient("patches of 16x16", lambda x, w: F.conv2d(x, w, stride=16), randn(*PATCHES)),
+    row("FFT 128x1000", lambda x: torch.view_as_real(torch.fft.fft(x)), randn((128, 1000))),
+    row("STFT of 400, 4x16000", stft, randn((4, 16000))),
+    row("rotary embedding of pairs 2x8x256x64", rotary, _rotated),
+)
