@@ -24,8 +24,10 @@ def is_transform_of_rows(op: Fft) -> bool:
     (length, *others), size = reversed(op.fft_length), op.result.type.size
     # Real numbers are transformed in pairs.
     pairs = 1 if op.fft_type in (FftType.FFT, FftType.IFFT) else 2
+    if others or not size or length < SHORTEST * pairs or length % pairs:
+        return False
     _, rest = odd_radices(length)
-    return length >= SHORTEST * pairs and rest & (rest - 1) == 0 and length % pairs == 0 and not others and size > 0
+    return rest & (rest - 1) == 0
 
 
 def odd_radices(length: int) -> tuple[list[int], int]:

@@ -146,6 +146,11 @@ def is_channelwise(op: ops.Convolution) -> bool:
     return op.feature_group_count > 1 == op.rhs.type.shape[op.dimension_numbers.kernel_input_feature_dimension]
 
 
+def has_lines(op: ops.Convolution) -> bool:
+    """Whether neighbours in the image's memory are neighbours along a spatial dimension, and not features."""
+    return op.dimension_numbers.input_spatial_dimensions[-1:] == (op.lhs.type.rank - 1,)
+
+
 def to_last(rank: int) -> tuple[int, ...]:
     """Returns the permutation that moves dimension 1, the features, to the end."""
     return (0, *range(2, rank), 1)

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from trivium.compiler.lowering.contraction import is_markable, matrix_instruction
-from trivium.compiler.passes.layout import LEAST_POSITIONS
+from trivium.compiler.passes.layout import LEAST_POSITIONS, has_lines
 from trivium.compiler.passes.manager import Pass, blocks
 from trivium.compiler.target import Target
 from trivium.ir import ops
@@ -44,7 +44,7 @@ class ExplicitPadding(Pass):
     def _gains(self, op: ops.Convolution) -> bool:
         if self.target is not None:
             return _is_in_tiles(op, self.target)
-        return op.batch_group_count > 1 or _has_few_features(op)
+        return (op.batch_group_count > 1 and has_lines(op)) or _has_few_features(op)
 
 
 def _pads(op: ops.Convolution) -> bool:

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from trivium.compiler.passes.kernels import by_terms
-from trivium.compiler.passes.layout import is_channelwise
+from trivium.compiler.passes.layout import has_lines, is_channelwise
 from trivium.compiler.passes.manager import Pass, blocks
 from trivium.compiler.target import Target
 from trivium.ir import ops
@@ -66,7 +66,7 @@ class StridedGradients(Pass):
         if self.target.layouts is None:
             return by_terms(op, self.target)
         window = [op.rhs.type.static_shape[d] for d in op.dimension_numbers.kernel_spatial_dimensions]
-        return is_channelwise(op) and math.prod(window) > 1
+        return is_channelwise(op) and has_lines(op) and math.prod(window) > 1
 
 
 def _multiply(op: ops.Convolution) -> None:

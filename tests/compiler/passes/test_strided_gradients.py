@@ -91,6 +91,7 @@ def on_processor(image: str, kernel: str, result: str, window: str, numbers: str
 FIRST, LAST = "[b, f, 0, 1]x[i, o, 0, 1]->[b, f, 0, 1]", "[0, b, 1, f]x[0, o, 1, i]->[1, f, b, 0]"
 CUT = "pad = [[3, 3], [5, 5]], lhs_dilate = [4, 6]"
 DEPTHWISE = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]"
+FEATURES_LAST = "[b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f]"
 LINE, LONG = "[b, f, 0]x[i, o, 0]->[b, f, 0]", "pad = [[19, 19]], lhs_dilate = [20]"
 FEW = "pad = [[3, 3], [3, 3]], lhs_dilate = [4, 4]"
 OVERLAPPING = "pad = [[5, 5], [5, 5]], lhs_dilate = [5, 5]"
@@ -131,6 +132,7 @@ def test_on_processors(module: Module, left: type) -> None:
         on_processor("2x5x3x4", "5x7x6x6", "2x7x15x20", OVERLAPPING, FIRST),
         on_processor("2x5x3x4", "5x7x4x6", "2x7x11x24", CUT_OFF, FIRST),
         on_processor("2x5x3x4", "5x1x1x1", "2x5x5x7", "lhs_dilate = [2, 2]", DEPTHWISE, 5),
+        on_processor("2x3x4x5", "5x1x3x3", "2x3x5x5", "lhs_dilate = [2, 2]", FEATURES_LAST, 5),
     ],
 )  # fmt: skip
 def test_what_stays_on_processors(module: Module) -> None:

@@ -63,25 +63,19 @@ def test_a_long_sum_is_accurate() -> None:
 def gradient(channels: int, taps: int, stride: int, first: bool, padding: int = 0) -> Module:
     """The gradient of the kernel of a depthwise convolution, whose channels come first or last: for each channel and
     tap, a sum over all positions of two images."""
-    line, side = 37, 9
-    window = [(line - 1) // stride + 1, (side - 1) // stride + 1]
-    far = [(e - 1) * stride + taps - 2 * padding for e in window]
-    image, other = ((channels, 2, *far), (2, channels, *window))
-    order = (0, 1, (2, 3), 0, 1, (2, 3), 0, 1, (2, 3))
-    if not first:
-        image, other = (2, *far, channels), (2, *window, channels)
-        order = (3, 0, (1, 2), 0, 3, (1, 2), 0, 1, (2, 3))
-    options = {
-        "batch_group_count": channels,
-        "rhs_dilation": [stride] * 2,
-        "padding": [[padding] * 2] * 2,
-        "feature_group_count": 1,
-    }
+    window = [(extent - 1) // stride + 1 for extent in (37, 9)]
+    size = [(extent - 1) * stride + taps - 2 * padding for extent in window]
+    options = {"batch_group_count": channels, "rhs_dilation": [stride] * 2, "padding": [[padding] * 2] * 2}
     if first:
-        image, order = (2, channels, *far), (1, 0, (2, 3), 0, 1, (2, 3), 1, 0, (2, 3))
+        image, other = (2, channels, *size), (2, channels, *window)
+        order = (1, 0, (2, 3), 0, 1, (2, 3), 1, 0, (2, 3))
+    else:
+        image, other = (2, *size, channels), (2, *window, channels)
+        order = (3, 0, (1, 2), 0, 3, (1, 2), 0, 1, (2, 3))
 
     def main(b, x, y):
-        return b.add(ops.Convolution(x, y, dimension_numbers=ops.ConvDimensionNumbers(*order), **options))
+        numbers = ops.ConvDimensionNumbers(*order)
+        return b.add(ops.Convolution(x, y, dimension_numbers=numbers, feature_group_count=1, **options))
 
     return program_of([tensor(*image), tensor(*other)], main)
 
