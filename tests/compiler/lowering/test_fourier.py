@@ -32,7 +32,7 @@ def expect_close(found: np.ndarray, wanted: np.ndarray, length: int | None = Non
     """Expects at most the error that grows with the logarithm of the length; transforms of odd numbers of elements
     round more often. NumPy's own errors are as large."""
     length = length or found.shape[-1]
-    odd = 1 if length & (length - 1) == 0 else 1.3
+    odd = 1 if length & (length - 1) == 0 else 1.5
     error = np.linalg.norm((found - wanted).ravel()) / np.linalg.norm(wanted.ravel())
     assert error < odd * (0.25 + 0.1 * math.log2(length)) * np.finfo(found.dtype).eps
 
