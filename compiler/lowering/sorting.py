@@ -46,8 +46,8 @@ def _needed(op: ops.Sort, dimension: int) -> int:
     users = [user for result in op.results for user in result.users]
     taken = [user.limit_indices[dimension] if isinstance(user, ops.Slice) else None for user in users]
     limits = [limit for limit in taken if limit is not None]
-    known = bool(limits) and len(limits) == len(taken)
-    return max(1, *limits) if known else op.inputs[0].type.shape[dimension]
+    known, extent = bool(limits) and len(limits) == len(taken), op.inputs[0].type.shape[dimension]
+    return min(max(1, *limits), extent) if known else extent
 
 
 @kernel(ops.TopK)

@@ -37,7 +37,7 @@ def gather_of_regular_places(op):
     if tables is None:
         return None
     varying = {d: _varying(table) for d, table in zip(mapped, tables, strict=True)}
-    places = {d: np.clip(table.reshape(-1), 0, kind.shape[d] - 1) for d, table in zip(mapped, tables, strict=True)}
+    places = {d: _clamped(table.reshape(-1), kind.shape[d]) for d, table in zip(mapped, tables, strict=True)}
     divided = {d: pieces for d, each in places.items() if (pieces := _divided(each)) is not None}
     if len(divided) < len(places):
         return None
@@ -108,6 +108,13 @@ def _compressed(array: np.ndarray) -> np.ndarray:
         first = array.take([0], d)
         array = first if (array == first).all() else array
     return array
+
+
+def _clamped(places: np.ndarray, extent: int) -> np.ndarray:
+    """Returns places of any integer type as signed integers within a dimension."""
+    if places.dtype.kind == "u":
+        return np.minimum(places.astype(np.uint64), np.uint64(extent - 1)).astype(np.int64)
+    return np.clip(places.astype(np.int64), 0, extent - 1)
 
 
 def _varying(table: np.ndarray) -> list[int]:

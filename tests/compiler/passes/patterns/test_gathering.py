@@ -108,6 +108,27 @@ def test_places_in_a_few_pieces_are_joined_slices(case: str) -> None:
     assert (found.count("concatenate"), found.count("slice")) == (1, count)
 
 
+@pytest.mark.parametrize(
+    ("places", "count"),
+    [
+        (np.arange(0, 120, 2, dtype=np.int8), 1),  # of which the extent is no number
+        (np.array([*range(150, 251, 10), *range(4, 96, 10)], np.uint8), 2),  # steps that wrap are others
+        (np.array([2**64 - 1], np.uint64), 1),
+        (np.array([-(2**63)]), 1),
+    ],
+    ids=["i8", "ui8", "large", "small"],
+)
+def test_places_of_any_integer_type(places: np.ndarray, count: int) -> None:
+    table = np.arange(600, dtype=np.int32).reshape(2, 300)
+
+    def body(b: Builder, x: Value) -> Value:
+        numbers = GatherDimensionNumbers((0,), (1,), (), (), (1,), 1)
+        return b.add(ops.Gather(x, b.add(ops.Constant(places[:, None])), numbers, (2, 1)))
+
+    found = names(rewritten(program_of([type_of(table)], body), GATHERING, [table]))
+    assert ("gather" not in found, found.count("slice")) == (True, count)
+
+
 @pytest.mark.parametrize("places", IRREGULAR)
 def test_other_places_stay_a_gather(places: str) -> None:
     for dense in (False, True):
