@@ -39,23 +39,27 @@ class StridedGradients(Pass):
     NAME: ClassVar[str] = "strided-gradients"
 
     def run(self, module: Module) -> bool:
-        found = [op for block in blocks(module) for op in block if isinstance(op, ops.Convolution) and self._gains(op)]
-        for op in found:
-            _multiply(op) if self._cuts(op) else _fill(op)
-        return bool(found)
+        every = [op for block in blocks(module) for op in block if isinstance(op, ops.Convolution)]
+        holed = [op for op in every if any(step > 1 for step in op.lhs_dilation or ())]
+        cut = [op for op in holed if self._cuts(op)]
+        filled = [op for op in holed if op not in cut and self._gains(op)]
+        for op in cut:
+            _multiply(op)
+        for op in filled:
+            _fill(op)
+        return bool(cut or filled)
 
     def _gains(self, op: ops.Convolution) -> bool:
-        if not any(step > 1 for step in op.lhs_dilation or ()):
+        """Whether it takes less time to read zeros from memory than to skip holes."""
+        if not self._reads_along_memory(op):
             return False
-        if self._cuts(op) or not self._reads_along_memory(op):
-            return self._cuts(op)
         # A transposed image would be gathered element by element.
         is_transposed = isinstance(op.lhs.defining_op, ops.Transpose)
         nbytes = op.lhs.type.size * math.prod(op.lhs_dilation or ()) * op.lhs.type.dtype.itemsize
         return not is_transposed and 0 < nbytes <= MOST_BYTES
 
     def _cuts(self, op: ops.Convolution) -> bool:
-        """Whether each result is a product with one of so many taps that code for each would be long."""
+        """Whether the windows do not overlap, and have too many taps for separate code for each of them."""
         taps = [op.rhs.type.static_shape[d] for d in op.dimension_numbers.kernel_spatial_dimensions]
         steps = [*(op.window_strides or ()), *(op.rhs_dilation or ())]
         plain = op.feature_group_count == 1 == op.batch_group_count and set(steps) <= {1}

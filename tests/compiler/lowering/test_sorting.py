@@ -50,6 +50,14 @@ def lowered(module: Module, target: Target) -> Program:
     return program
 
 
+def expect_sorted(module: Module, argument: np.ndarray, target: Target) -> None:
+    """Expects the results of the reference interpreter from kernels, both interpreted and compiled."""
+    program, expected = lowered(module, target), evaluate(module, argument)
+    for results in (interpret(program, argument), run(program, [argument])):
+        for result, wanted in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
+
+
 @pytest.mark.parametrize("target", [TARGET, SCARCE], ids=["scratch", "passes"])
 @pytest.mark.parametrize(
     ("shape", "dimension"),
@@ -57,10 +65,7 @@ def lowered(module: Module, target: Target) -> Program:
 )
 def test_every_dimension(shape: tuple[int, ...], dimension: int, target: Target) -> None:
     module, argument = sorted_pairs(shape, dimension), np.round(some(*shape), 1)
-    program, expected = lowered(module, target), evaluate(module, argument)
-    for results in (interpret(program, argument), run(program, [argument])):
-        for result, wanted in zip(results, expected, strict=True):
-            np.testing.assert_array_equal(result, wanted)
+    expect_sorted(module, argument, target)
 
 
 def test_a_row_that_fits_in_scratch_takes_one_launch_and_a_long_one_a_launch_for_each_pass() -> None:
@@ -82,10 +87,7 @@ def test_one_long_row_is_sorted_in_passes_so_that_threads_share_the_work() -> No
 def test_the_greatest_elements(target: Target) -> None:
     module = program_of([tensor(3, 50)], lambda b, x: b.add(ops.TopK(x, k=7)))
     argument = np.round(some(3, 50), 1)
-    program, expected = lowered(module, target), evaluate(module, argument)
-    for results in (interpret(program, argument), run(program, [argument])):
-        for result, wanted in zip(results, expected, strict=True):
-            np.testing.assert_array_equal(result, wanted)
+    expect_sorted(module, argument, target)
 
 
 def first_of_sorted(shape: tuple[int, ...], dimension: int, limits: tuple[int, int], descending: bool) -> Module:
@@ -122,10 +124,7 @@ def test_the_first_elements(
     """Few of them are selected, instead of sorting all. Equal ones stay in order, and NaN is sorted, too."""
     module, argument = first_of_sorted(shape, dimension, limits, descending), np.round(some(*shape), 1)
     argument.reshape(-1)[::50] = np.nan
-    program, expected = lowered(module, target), evaluate(module, argument)
-    for results in (interpret(program, argument), run(program, [argument])):
-        for result, wanted in zip(results, expected, strict=True):
-            np.testing.assert_array_equal(result, wanted)
+    expect_sorted(module, argument, target)
 
 
 def test_a_long_row_of_which_few_elements_are_needed_takes_one_launch() -> None:

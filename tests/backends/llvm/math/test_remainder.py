@@ -16,7 +16,7 @@ TYPES = {"f32": (F32, np.float32), "f64": (F64, np.float64)}
 
 
 def remainders(x: np.ndarray, y: np.ndarray, type_: ll.Type, lanes: int) -> np.ndarray:
-    """Returns the remainder of each pair, computed so many at a time; 1: as scalars."""
+    """Returns the remainder of each pair. Vectors of `lanes` pairs are computed at once; 1 means scalars."""
     rest = -len(x) % lanes
     table = np.stack([np.pad(each, (0, rest), constant_values=1) for each in (x, y, x)])
     held = type_ if lanes == 1 else ll.VectorType(type_, lanes)
