@@ -17,6 +17,7 @@ class Unit(StrEnum):
 
     LANES = "lanes"
     SQUARES = "squares"
+    ROWS = "rows"
     THREADS = "threads"
     BLOCK = "block"
     GRID = "grid"
@@ -38,6 +39,9 @@ class Mapping:
     lanes of a vector, the side of a square of elements (its other side are the lanes), the number of threads of a
     block, the number of iterations that one block of a grid computes, or the minimum number of iterations of a thread's
     piece.
+
+    `ROWS`: all iterations of a short dimension follow one another in the lanes, for one iteration of the dimension in
+    lanes after the other; `size` is their number.
 
     `BESIDE`: of the iterations that a block computes, each shared by some of its threads, neighbouring threads have
     different ones.
@@ -97,6 +101,18 @@ class LoopSchedule:
         """The dimension along which squares of elements are read, to be transposed into lanes."""
         squares = self.mapping(Unit.SQUARES)
         return squares.dimensions[0] if squares else None
+
+    @property
+    def row(self) -> int | None:
+        """The short dimension all of whose iterations follow one another in the lanes."""
+        rows = self.mapping(Unit.ROWS)
+        return rows.dimensions[0] if rows else None
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        """The dimensions whose iterations run one after the other."""
+        together = self.vector, self.turned, self.row
+        return tuple(d for d in range(len(self.extents)) if d not in together)
 
     @property
     def static_extents(self) -> tuple[int, ...] | None:

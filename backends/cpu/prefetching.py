@@ -52,7 +52,7 @@ class Row:
 def emit(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
     """Requests the rows of a later iteration of the innermost dimension that is not in lanes; those of the last one if
     there is none so late, so that nothing is read which the loop does not read anyway."""
-    outer = [d for d, extent in enumerate(schedule.extents) if d != schedule.vector and extent != 1]
+    outer = [d for d in schedule.counted if schedule.extents[d] != 1]
     extent = schedule.extents[outer[-1]] if outer else 1
     if schedule.turned is not None or not isinstance(extent, int) or extent == 1:
         return

@@ -4,14 +4,15 @@ estimated cost."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from trivium.backends.cpu.target import CpuTarget
-from trivium.backends.llvm.memory import are_near
+from trivium.backends.llvm.memory import FEW_VECTORS, vectors_near
 from trivium.compiler.kernel.affine import Analysis, apart, atom_offsets, holds
 from trivium.compiler.kernel.dtypes import FLOATS, INDEX, bit_width
 from trivium.compiler.kernel.index import Atom, Indices
 from trivium.compiler.kernel.kernel import Kernel
+from trivium.compiler.kernel.lanes import Places, in_rows, lanes_of, neighbours
 from trivium.compiler.kernel.ops import cost as operation_cost
 from trivium.compiler.kernel.structure import (
     Apply,
@@ -47,6 +48,8 @@ MOST_SQUARES = 2
 """The number of squares in registers and on the stack at once."""
 LARGEST_IN_SQUARES = 12
 """The number of instructions up to which a body is repeated for each vector of a square."""
+LARGEST_IN_ROWS = 256
+"""The number of instructions up to which a body is repeated for each vector of short rows."""
 TEMPORARIES = 3
 """Registers that a mathematical function takes beside its argument; its constants can also be read from memory."""
 Loops = dict[Loop, LoopSchedule]
@@ -82,7 +85,7 @@ def _threaded(schedule: LoopSchedule, cost: float, target: CpuTarget) -> LoopSch
     extents = schedule.static_extents
     if cost < target.split_cost or extents is None:
         return schedule
-    dimensions = tuple(d for d in range(len(extents)) if d not in (schedule.vector, schedule.turned))
+    dimensions = schedule.counted
     total, unit = math.prod(extents[d] for d in dimensions), 1
     if total == 1 and schedule.vector is not None:
         dimensions, total, unit = (schedule.vector,), extents[schedule.vector], schedule.lanes
@@ -95,8 +98,8 @@ def _threaded(schedule: LoopSchedule, cost: float, target: CpuTarget) -> LoopSch
 
 
 class _Planner:
-    """Estimates costs: those of a block that runs once, given the loop index (if any) that is spread over vector
-    lanes."""
+    """Estimates costs: those of a block that runs once, given the loop indices (if any) that differ from lane to
+    lane."""
 
     def __init__(self, analysis: Analysis, target: CpuTarget):
         self._analysis = analysis
@@ -106,14 +109,14 @@ class _Planner:
 
     def block(self, block: Block) -> tuple[float, Loops]:
         """Returns the cost outside any vector loop, and the schedules of all loops within."""
-        total, loops = self._division_cost(block, None, 1), Loops()
+        total, loops = self._division_cost(block, {}), Loops()
         for instruction in block.instructions:
             if isinstance(instruction, Loop):
                 cost, inner = self.loop(instruction)
                 self.costs[instruction] = cost
                 loops.update(inner)
             else:
-                cost = self._cost(instruction, None, 1)
+                cost = self._cost(instruction, {})
                 for nested in instruction.blocks:
                     nested_cost, inner = self.block(nested)
                     cost += nested_cost
@@ -134,6 +137,7 @@ class _Planner:
             if extents[dimension] == 1 or dimension not in possible:
                 continue
             options = [self._vectorized(loop, extents, dimension), *self._turned(loop, extents, dimension)]
+            options += self._in_rows(loop, extents, dimension, possible)
             best = min(best, *options, key=lambda found: found[0])
         return best
 
@@ -152,13 +156,37 @@ class _Planner:
         )
         # A wide vector takes several registers.
         registers = max(1.0, lanes * self._bits(loop, index) / self._vector_bits)
-        cost = chunks * self._body_cost(loop.body, index, lanes) * registers
+        cost = chunks * self._body_cost(loop.body, neighbours(index, lanes, lanes)) * registers
         if loop.kind == "reduction":
             cost += 2 * math.log2(lanes) + 4
-        nested = (i for i in walk(loop.body) if isinstance(i, Loop))
-        inner = {other: LoopSchedule(merged_extents(other, self._analysis)) for other in nested}
         lanes *= self._at_once(loop, extent, lanes)
-        return cost, {loop: LoopSchedule(extents, (Mapping(Unit.LANES, (dimension,), lanes),)), **inner}
+        return cost, {loop: LoopSchedule(extents, (Mapping(Unit.LANES, (dimension,), lanes),)), **self._nested(loop)}
+
+    def _nested(self, loop: Loop) -> Loops:
+        """Returns the schedules of the loops in one whose body runs in lanes."""
+        nested = (i for i in walk(loop.body) if isinstance(i, Loop))
+        return {other: LoopSchedule(merged_extents(other, self._analysis)) for other in nested}
+
+    def _in_rows(
+        self, loop: Loop, extents: tuple[int | Register, ...], dimension: int, possible: Container[int]
+    ) -> Iterator[tuple[float, Loops]]:
+        """Yields the way to have several of a loop's rows in the lanes, if they are short, `dimension` counts them, and
+        all iterations may run at once."""
+        longer = [d for d, extent in enumerate(extents) if extent != 1]
+        size = sum(not isinstance(i, Constant | Position) for i in walk(loop.body))
+        if loop.kind != "parallel" or longer[-2:-1] != [dimension] or longer[-1] not in possible:
+            return
+        row, rows = extents[longer[-1]], extents[dimension]
+        if not isinstance(row, int) or row * size > LARGEST_IN_ROWS:
+            return
+        outer, inner = loop.indices[dimension], loop.indices[longer[-1]]
+        lanes = self._lanes(loop, longer[-1], _count(rows) * row)
+        each = [self._body_cost(loop.body, in_rows(outer, inner, row, lanes, number)) for number in range(row)]
+        registers = max(1.0, lanes * self._bits(loop, inner) / self._vector_bits)
+        others = math.prod(_count(e) for d, e in enumerate(extents) if d not in (dimension, longer[-1]))
+        mappings = Mapping(Unit.ROWS, (longer[-1],), row), Mapping(Unit.LANES, (dimension,), lanes)
+        cost = sum(each) * registers * others * max(1.0, _count(rows) / lanes)
+        yield cost, {loop: LoopSchedule(extents, mappings), **self._nested(loop)}
 
     def _turned(self, loop: Loop, extents: tuple[int | Register, ...], dimension: int) -> Iterator[tuple[float, Loops]]:
         """Yields the ways to read, with one dimension in lanes, along another one, and to transpose squares."""
@@ -176,7 +204,8 @@ class _Planner:
                 continue
             whole = _count(extents[dimension]), *(e for d, e in enumerate(extents) if d not in (dimension, other))
             squares = math.ceil(extent / lanes) * math.prod(map(_count, whole)) / lanes
-            each = self._body_cost(block, index, lanes) - sum(self._cost(load, index, lanes) for load in loads)
+            places = neighbours(index, lanes, lanes)
+            each = self._body_cost(block, places) - sum(self._cost(load, places) for load in loads)
             read = len(loads) * lanes * (1 + math.log2(lanes))
             mappings = Mapping(Unit.SQUARES, (other,), lanes), Mapping(Unit.LANES, (dimension,), lanes)
             chunks = math.ceil(_count(extents[dimension]) / lanes) * lanes / _count(extents[dimension])
@@ -199,7 +228,7 @@ class _Planner:
         """Returns the number of vectors that a loop computes side by side: several if each is a long chain of
         operations that wait for one another, as many as registers allow and as fill the loop."""
         block = loop.body
-        chain = sum(self._cost(i, None, lanes) for i in block.instructions if isinstance(i, Apply))
+        chain = sum(self._cost(i, {}) for i in block.instructions if isinstance(i, Apply))
         if loop.kind != "parallel" or chain < LONG_CHAIN or any(i.blocks for i in block.instructions):
             return 1
         each, vectors = _alive(block) + TEMPORARIES, math.ceil(_count(extent) / lanes)
@@ -225,63 +254,64 @@ class _Planner:
         """Whether index expressions in a block contain quotients or remainders that are computed in lanes."""
         nested = (inner for i in walk(block) for inner in i.blocks)
         every = (atom for inner in (block, *nested) for atom in self._analysis.divisions[inner])
-        return any(self._is_irregular(atom, index, self._target.vector_bytes) for atom in every)
+        places = neighbours(index, self._target.vector_bytes, self._target.vector_bytes)
+        return any(self._is_irregular(atom, places) for atom in every)
 
-    def _is_irregular(self, atom: Atom, index: Register, lanes: int) -> bool:
+    def _is_irregular(self, atom: Atom, places: Places) -> bool:
         """Whether a quotient or remainder must be computed in each lane."""
-        return index in self._analysis.depends(atom) and atom_offsets(atom, index, lanes, lanes) is None
+        own = any(index in self._analysis.depends(atom) for index in places)
+        return own and atom_offsets(atom, places) is None
 
-    def _cost(self, instruction: Instruction, index: Register | None, lanes: int) -> float:
-        """Returns the cost of one execution, with `lanes` iterations of `index` at a time."""
+    def _cost(self, instruction: Instruction, places: Places) -> float:
+        """Returns the cost of one execution, with iterations at `places` at a time."""
         match instruction:
             case Apply(op, arguments):
                 cost = operation_cost(op, arguments[0].dtype)
-                return cost * lanes if self._is_scalar(op, arguments[0].dtype) else cost
+                return cost * lanes_of(places) if self._is_scalar(op, arguments[0].dtype) else cost
             case Load(buffer, indices):
-                return self._load_cost(buffer, indices, index, lanes)
+                return self._load_cost(buffer, indices, places)
             case Store(buffer, _, indices):
-                return self._store_cost(buffer, indices, index, lanes)
+                return self._store_cost(buffer, indices, places)
             case Update(targets):
-                places = [(target.buffer, target.indices, index, lanes) for target in targets]
-                moved = sum(self._load_cost(*place) + self._store_cost(*place) for place in places)
-                return moved + sum(self._body_cost(block, index, lanes) for block in instruction.blocks)
+                each = [(target.buffer, target.indices, places) for target in targets]
+                moved = sum(self._load_cost(*place) + self._store_cost(*place) for place in each)
+                return moved + sum(self._body_cost(block, places) for block in instruction.blocks)
             case Loop():
                 trips = math.prod(_count(e) for e in instruction.extents)
-                return trips * self._body_cost(instruction.body, index, lanes)
+                return trips * self._body_cost(instruction.body, places)
             case SortKeys(_, _, count):
                 return sort_cost(count)
             case While():
                 return 50.0
-        return sum(self._body_cost(block, index, lanes) for block in instruction.blocks)
+        return sum(self._body_cost(block, places) for block in instruction.blocks)
 
-    def _step(self, buffer: Buffer, indices: Indices, index: Register | None) -> int | None:
-        """Returns the number of elements from one lane to the next."""
-        return self._analysis.step(self._analysis.address(buffer, indices), index) if index else 1
+    def _offsets(self, buffer: Buffer, indices: Indices, places: Places) -> tuple[int, ...] | None:
+        """Returns by how many elements each lane is after the first one."""
+        return self._analysis.lane_offsets(self._analysis.address(buffer, indices), places)
 
-    def _load_cost(self, buffer: Buffer, indices: Indices, index: Register | None, lanes: int) -> float:
-        if index is None:
-            return 1.0
-        place = self._analysis.address(buffer, indices)
-        offsets = self._analysis.lane_offsets(place, index, lanes, lanes)
+    def _load_cost(self, buffer: Buffer, indices: Indices, places: Places) -> float:
+        lanes, offsets = lanes_of(places), self._offsets(buffer, indices, places)
         if offsets is None:
             return 1.0 * lanes
         if offsets == tuple(range(lanes)) or not any(offsets):
             return 1.0
-        return MOVED if are_near(offsets) else 1.0 * lanes
+        vectors = vectors_near(offsets)
+        return MOVED * max(1, vectors / 2) if vectors <= FEW_VECTORS else 1.0 * lanes
 
-    def _store_cost(self, buffer: Buffer, indices: Indices, index: Register | None, lanes: int) -> float:
+    def _store_cost(self, buffer: Buffer, indices: Indices, places: Places) -> float:
         # A scattered store touches, and owns, one cache line per lane.
-        return 1.0 if self._step(buffer, indices, index) in (0, 1) else 2.0 * lanes
+        lanes, offsets = lanes_of(places), self._offsets(buffer, indices, places)
+        return 1.0 if offsets is not None and offsets in (tuple(range(lanes)), (0,) * lanes) else 2.0 * lanes
 
-    def _body_cost(self, block: Block, index: Register | None, lanes: int) -> float:
+    def _body_cost(self, block: Block, places: Places) -> float:
         """Returns the cost of all instructions of a block, and of the divisions in their index expressions."""
-        return sum(self._cost(i, index, lanes) for i in block.instructions) + self._division_cost(block, index, lanes)
+        return sum(self._cost(i, places) for i in block.instructions) + self._division_cost(block, places)
 
-    def _division_cost(self, block: Block, index: Register | None, lanes: int) -> float:
+    def _division_cost(self, block: Block, places: Places) -> float:
         each = operation_cost("divide", INDEX)
-        in_lanes = each * lanes if self._is_scalar("divide", INDEX) else each
+        in_lanes = each * lanes_of(places) if self._is_scalar("divide", INDEX) else each
         every = self._analysis.divisions[block]
-        irregular = 0 if index is None else sum(self._is_irregular(atom, index, lanes) for atom in every)
+        irregular = sum(self._is_irregular(atom, places) for atom in every)
         return irregular * in_lanes + (len(every) - irregular) * each
 
     def _is_scalar(self, op: str, dtype: str) -> bool:

@@ -29,11 +29,7 @@ def emit_split(emitter: Emitter, loop: Loop) -> None:
     extents, split = schedule.static_extents, schedule.mapping(Unit.THREADS)
     assert extents is not None, "only loops of known extents are split"
     assert split is not None, "the schedule says over what"
-    outer = [
-        (i, e)
-        for d, (i, e) in enumerate(zip(loop.indices, extents, strict=True))
-        if d not in (schedule.vector, schedule.turned)
-    ]
+    outer = [(loop.indices[d], extents[d]) for d in schedule.counted]
     total, ranges = math.prod(extents[d] for d in split.dimensions), schedule.vector in split.dimensions
     context, captured = _capture(emitter)
 

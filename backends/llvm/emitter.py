@@ -21,6 +21,7 @@ from trivium.backends.llvm.workspace import Workspace
 from trivium.compiler.kernel.affine import Analysis, atom_offsets
 from trivium.compiler.kernel.dtypes import INDEX, bit_width
 from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder
+from trivium.compiler.kernel.lanes import Places, neighbours
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -39,15 +40,15 @@ from trivium.compiler.kernel.structure import (
 )
 from trivium.compiler.schedule import LoopSchedule, Schedule
 
-INTERLEAVED = (2, 4, 8)
+INTERLEAVED = range(2, 9)
 """The numbers of vectors that are interleaved in registers rather than stored element by element."""
 
 
 class Emitter:
     """Emits blocks at the builder's position. `values` maps kernel values to LLVM values: scalars, or vectors of
     `lanes`; index arithmetic is only computed where a value itself is needed. `vector` is the loop index that is spread
-    over lanes, in the first of which it is a multiple of `multiple`; `mask` are the active lanes; scratch buffers are
-    in `workspace`."""
+    over lanes, `places` the values of all indices that differ from lane to lane, whose `values` are those of lane 0;
+    `mask` are the active lanes; scratch buffers are in `workspace`."""
 
     def __init__(
         self,
@@ -68,7 +69,8 @@ class Emitter:
         self.reciprocals: dict[Register, ll.Value] = {}
         """1 / x of values x, in f64."""
         self.vector: Register | None = None
-        self.lanes = self.multiple = 1
+        self.lanes = 1
+        self.places: Places = {}
         self.mask: ll.Value | None = None
         self.sum_of_products: Loop | None = None
         """The sum of a contraction, which adds products that are not rounded before."""
@@ -104,24 +106,27 @@ class Emitter:
             self.values, self.reciprocals = outer
 
     @contextmanager
-    def in_lanes(self, index: Register | None, lanes: int, mask: ll.Value | None, multiple: int = 1) -> Iterator[None]:
-        """Spreads the iterations of `index` from its present value, which is a multiple of `multiple`, over lanes.
-        Vector loops do not nest: the schedule of a block that is in lanes does not vectorize the loops inside it."""
+    def in_lanes(
+        self, index: Register | None, lanes: int, mask: ll.Value | None, multiple: int = 1, places: Places | None = None
+    ) -> Iterator[None]:
+        """Spreads the iterations of `index` over lanes: those at `places`, or the neighbours of its present value,
+        which is a multiple of `multiple`. Vector loops do not nest: the schedule of a block that is in lanes does not
+        vectorize the loops inside it."""
         assert self.lanes == 1, "a vector loop inside a vector loop"
-        outer = self.vector, self.lanes, self.mask, self.multiple
+        outer = self.vector, self.lanes, self.mask, self.places
         self.vector, self.lanes, self.mask = (index if lanes > 1 else None), lanes, mask
-        self.multiple = multiple
+        self.places = {} if self.vector is None else places or neighbours(self.vector, lanes, multiple)
         try:
             yield
         finally:
-            self.vector, self.lanes, self.mask, self.multiple = outer
+            self.vector, self.lanes, self.mask, self.places = outer
 
     # Values
 
     def value(self, value: Register) -> ll.Value:
         """Returns the LLVM value; index arithmetic is computed now."""
         found = self.values.get(value)
-        if found is not None and value is not self.vector:
+        if found is not None and value not in self.places:
             return found
         return self.number(self.analysis.form(value))
 
@@ -144,7 +149,7 @@ class Emitter:
 
     def _offsets(self, atom: Atom) -> Sequence[int] | None:
         """Returns by how much each lane's value differs from that of lane 0, if that is constant."""
-        return None if self.vector is None else atom_offsets(atom, self.vector, self.lanes, self.multiple)
+        return atom_offsets(atom, self.places) if self.places else None
 
     def split(self, index: Index) -> tuple[ll.Value, tuple[int, ...], ll.Value | None]:
         """Returns an index expression as a scalar for lane 0, what is added to it in each lane, and a vector for the
@@ -214,7 +219,7 @@ class Emitter:
         """Returns as many stores from `position` on as there are elements from one lane to the next, if they write
         neighbours: together, they write vectors."""
         first = instructions[position]
-        if not isinstance(first, Store) or self.vector is None or self.mask is not None:
+        if not isinstance(first, Store) or self.vector is None or len(self.places) > 1 or self.mask is not None:
             return []
         place = self.analysis.address(first.buffer, first.indices)
         step = place.terms.get(self.vector, 0)

@@ -20,6 +20,7 @@ from trivium.backends.llvm.interior import Interior, interior
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.narrow import constant, is_narrow
 from trivium.backends.llvm.numbers import Int, Number, i64
+from trivium.backends.llvm.short_rows import emit_rows
 from trivium.backends.llvm.squares import emit_in_squares
 from trivium.compiler.kernel.affine import divisions, expressions, holds
 from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, DType, bit_width, numpy_dtype
@@ -122,8 +123,7 @@ def _arithmetic(index: Index) -> int:
 
 def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Register, int | Register]]:
     """Returns the loop's dimensions that are neither in lanes nor in squares, in order."""
-    pairs = enumerate(zip(loop.indices, schedule.extents, strict=True))
-    return [pair for dimension, pair in pairs if dimension not in (schedule.vector, schedule.turned)]
+    return [(loop.indices[dimension], schedule.extents[dimension]) for dimension in schedule.counted]
 
 
 def _parallel(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
@@ -155,11 +155,9 @@ def run_body(
                 _hoist_reciprocals(emitter, loop)
             inside = _interior(emitter, loop, index, extent) if (begin, end) == (0, extent) else None
             if inside is not None:
-                _apart(emitter, loop, index, schedule.lanes, extent, inside)
+                _apart(emitter, loop, schedule, extent, inside)
                 return
-        _lanes(
-            emitter, loop, index, schedule.lanes, begin, end, isinstance(extent, int) and extent % schedule.lanes == 0
-        )
+        _lanes(emitter, loop, schedule, begin, end, isinstance(extent, int) and extent % schedule.lanes == 0)
 
 
 def _interior(emitter: Emitter, loop: Loop, index: Register, extent: int) -> Interior | None:
@@ -169,15 +167,16 @@ def _interior(emitter: Emitter, loop: Loop, index: Register, extent: int) -> Int
     return interior(loop.body, index, extent, emitter.schedule, emitter.analysis, emitter.values)
 
 
-def _apart(emitter: Emitter, loop: Loop, index: Register, lanes: int, extent: int, inside: Interior) -> None:
+def _apart(emitter: Emitter, loop: Loop, schedule: LoopSchedule, extent: int, inside: Interior) -> None:
     """Emits the interior, in which all guards are true, separately from the rest; or the whole loop uniformly, if a
     margin is negative at run time. The interior begins and ends with whole vectors: those at the edges have constant
     positions, and constant masks."""
+    lanes = schedule.lanes
     begin = min(extent, -(-inside.begin // lanes) * lanes)
     end = extent if inside.end == extent else max(begin, inside.end // lanes * lanes)
 
     def part(begin: int, end: int) -> None:
-        _lanes(emitter, loop, index, lanes, begin, end, whole=False)
+        _lanes(emitter, loop, schedule, begin, end, whole=False)
 
     def parts() -> None:
         with emitter.scope():
@@ -202,9 +201,14 @@ def _apart(emitter: Emitter, loop: Loop, index: Register, lanes: int, extent: in
             part(0, extent)
 
 
-def _lanes(emitter: Emitter, loop: Loop, index: Register, lanes: int, begin: Number, end: Number, whole: bool) -> None:
+def _lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Number, end: Number, whole: bool) -> None:
     """Emits full vectors, then the remainder: a power of two in narrower vectors, otherwise masked. Each begins at a
     multiple of the lanes."""
+    assert schedule.vector is not None, "some dimension is in lanes"
+    if schedule.row is not None:
+        emit_rows(emitter, loop, schedule, begin, end)
+        return
+    index, lanes = loop.indices[schedule.vector], schedule.lanes
     multiple = lanes
 
     def chunk(position: ll.Value, lanes: int, mask: ll.Value | None = None) -> None:

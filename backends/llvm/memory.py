@@ -1,5 +1,5 @@
 """Loads and stores at computed addresses, for one element or for a vector of lanes: neighbouring elements move as one
-vector, elements in two vectors of memory are moved into their lanes, an element that all lanes share is loaded once,
+vector, elements in a few vectors of memory are moved into their lanes, an element that all lanes share is loaded once,
 everything else is gathered or scattered. With a mask, only the lanes in it touch memory."""
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import I1, I32, I64, POINTER, Code, Literal, element, mangle
+from trivium.backends.llvm.code import F32, I1, I32, I64, POINTER, Code, Literal, element, mangle
 from trivium.backends.llvm.narrow import from_memory, memory_type, to_memory
+
+FEW_VECTORS = 4
+"""The number of vectors up to which these are loaded rather than single elements of them."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ def load(code: Code, address: Address, lanes: int, mask: ll.Value | None) -> ll.
     elif address.is_run:
         pointer = _pointer(code, address, address.base)
         raw = load_vector(code, pointer, ll.VectorType(type_, lanes), mask, alignment=address.alignment)
-    elif address.scattered is None and are_near(address.offsets):
+    elif address.scattered is None and not code.target.lanes_apart and vectors_near(address.offsets) <= FEW_VECTORS:
         raw = _load_near(code, address, lanes, mask, type_)
     else:
         raw = gather(code, _pointers(code, address, lanes), ll.VectorType(type_, lanes), mask)
@@ -68,8 +71,8 @@ def store(code: Code, address: Address, value: ll.Value, lanes: int, mask: ll.Va
 
 
 def store_interleaved(code: Code, address: Address, values: Sequence[ll.Value], lanes: int) -> None:
-    """Writes a power of two of held values, the elements of each of which are as far apart as there are values, and the
-    first ones neighbours: whole vectors from `address` on."""
+    """Writes a few held values, the elements of each of which are as far apart as there are values, and the first ones
+    neighbours: whole vectors from `address` on."""
     raw = [code.splat(to_memory(code, value, address.dtype), lanes) for value in values]
     for number, vector in enumerate(interleaved(code, raw, lanes)):
         store_vector(code, vector, _pointer(code, address, code.iadd(address.base, number * lanes)))
@@ -77,8 +80,12 @@ def store_interleaved(code: Code, address: Address, values: Sequence[ll.Value], 
 
 def interleaved(code: Code, vectors: list[ll.Value], lanes: int) -> list[ll.Value]:
     """Returns vectors with the first elements of all vectors, then the second ones, and so on."""
-    if len(vectors) == 1:
+    count = len(vectors)
+    if count == 1:
         return vectors
+    if count % 2:
+        order = [at % count * lanes + at // count for at in range(count * lanes)]
+        return [_picked(code, vectors, order[begin : begin + lanes]) for begin in range(0, count * lanes, lanes)]
     even, odd = interleaved(code, vectors[::2], lanes), interleaved(code, vectors[1::2], lanes)
     order = tuple(lane // 2 + lane % 2 * lanes for lane in range(2 * lanes))
     halves = order[:lanes], order[lanes:]
@@ -112,8 +119,19 @@ def store_vector(
     if mask is None:
         _aligned(code.builder.store(value, pointer), value.type, alignment)
         return
+    value = _truncated(code, value) if code.target.joins_truncation else value
     operands = value, pointer, I32(_bytes(value.type)), mask
     code.call(f"llvm.masked.store.{mangle(value.type)}.p0", ll.VoidType(), *operands)
+
+
+def _truncated(code: Code, value: ll.Value) -> ll.Value:
+    """Returns a vector that LLVM does not know to be a truncation, if it is one."""
+    scalar, lanes = element(value.type), value.type.count
+    if not isinstance(scalar, ll.IntType) or lanes * scalar.width < 32:
+        return value
+    words = lanes * scalar.width // 32
+    opaque = code.builder.bitcast(value, ll.VectorType(F32, words) if words > 1 else F32)
+    return code.builder.bitcast(code.intrinsic("llvm.arithmetic.fence", opaque), value.type)
 
 
 def gather(code: Code, pointers: ll.Value, vector: ll.Type, mask: ll.Value | None = None) -> ll.Value:
@@ -161,17 +179,17 @@ def reverse(code: Code, vector: ll.Value) -> ll.Value:
     return code.shuffle(vector, tuple(range(vector.type.count))[::-1])
 
 
-def are_near(offsets: Sequence[int]) -> bool:
-    """Whether two vectors with as many lanes as there are `offsets` have all of these elements."""
-    return max(offsets) - min(offsets) < 2 * len(offsets)
+def vectors_near(offsets: Sequence[int]) -> int:
+    """Returns the number of vectors, with as many lanes as there are `offsets`, that have all elements at these."""
+    return -(-(max(offsets) - min(offsets) + 1) // len(offsets))
 
 
 def _load_near(code: Code, address: Address, lanes: int, mask: ll.Value | None, type_: ll.Type) -> ll.Value:
     """Returns the elements at offsets that are near one another."""
     first = min(address.offsets)
     places = [offset - first for offset in address.offsets]
-    width, second = _halves(places)
-    pointers = [_pointer(code, address, code.iadd(address.base, first + at)) for at in (0, second)]
+    width = min(lanes, 1 << ((max(places) + 1).bit_length() - 1))
+    pointers = [_pointer(code, address, code.iadd(address.base, first + begin)) for begin in _begins(places, width)]
     return _moved(code, pointers, ll.VectorType(type_, width), places, mask)
 
 
@@ -180,12 +198,11 @@ def load_every_second(code: Code, pointers: Sequence[ll.Value], vector: ll.Vecto
     return _moved(code, pointers, vector, range(0, 2 * vector.count, 2))
 
 
-def _halves(places: Sequence[int]) -> tuple[int, int]:
-    """Returns how many lanes two vectors have that together reach exactly from the first of elements at `places` to
-    the last, and where the second one begins."""
+def _begins(places: Sequence[int], width: int) -> list[int]:
+    """Returns where vectors of `width` lanes begin that together reach exactly from the first of elements at `places`
+    to the last."""
     span = max(places) + 1
-    width = min(len(places), 1 << (span.bit_length() - 1))
-    return width, span - width
+    return [min(begin, span - width) for begin in range(0, span, width)]
 
 
 def _moved(
@@ -195,17 +212,27 @@ def _moved(
     places: Sequence[int],
     mask: ll.Value | None = None,
 ) -> ll.Value:
-    """Returns the elements at `places`, counted from the first of two pointers on, of the two vectors that begin at the
-    pointers and reach from the first of the elements to the last."""
-    width, second = vector.count, max(places) + 1 - vector.count
-    order = tuple(place if place < width else width + place - second for place in places)
-    if not second:
-        return code.shuffle(load_vector(code, pointers[0], vector, _lanes_needed(code, mask, order, 0, width)), order)
-    low, high = (
-        load_vector(code, pointer, vector, _lanes_needed(code, mask, order, begin, width))
-        for pointer, begin in zip(pointers, (0, width), strict=True)
-    )
-    return code.shuffle(low, order, high)
+    """Returns the elements at `places`, counted from the first pointer on, of the vectors that begin at the pointers
+    and reach from the first of the elements to the last."""
+    width, begins = vector.count, _begins(places, vector.count)
+    sources = [min(place // width, len(begins) - 1) for place in places]
+    used = sorted(set(sources))
+    order = [used.index(n) * width + place - begins[n] for n, place in zip(sources, places, strict=True)]
+    vectors = [
+        load_vector(code, pointers[n], vector, _lanes_needed(code, mask, order, begin, width))
+        for begin, n in zip(range(0, len(used) * width, width), used, strict=True)
+    ]
+    return _picked(code, vectors, order)
+
+
+def _picked(code: Code, vectors: Sequence[ll.Value], order: Sequence[int]) -> ll.Value:
+    """Returns the lanes of one or more vectors, numbered one vector after the other, in a new order."""
+    if len(vectors) <= 2:
+        return code.shuffle(vectors[0], tuple(order), *vectors[1:])
+    own = 2 * vectors[0].type.count
+    near = _picked(code, vectors[:2], [lane if lane < own else 0 for lane in order])
+    far = _picked(code, vectors[2:], [lane - own if lane >= own else 0 for lane in order])
+    return code.shuffle(near, tuple(n if lane < own else len(order) + n for n, lane in enumerate(order)), far)
 
 
 def _lanes_needed(code: Code, mask: ll.Value | None, order: Sequence[int], begin: int, width: int) -> ll.Value | None:

@@ -60,3 +60,9 @@ class LlvmTarget(Target):
     wide_products: bool = False
     """Whether lanes of f64 are multiplied, and converted from and to f32, beside the unit that divides f32 and in less
     time."""
+
+    @property
+    def joins_truncation(self) -> bool:
+        """Whether LLVM makes one instruction of a truncation and a masked store. If a literal mask has one active lane,
+        it then writes all bytes of the number before the truncation."""
+        return "+avx512f" in self.features

@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from trivium.compiler.kernel.dtypes import INDEX
 from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder, constant, variable
 from trivium.compiler.kernel.kernel import Kernel
+from trivium.compiler.kernel.lanes import Places, lanes_of
 from trivium.compiler.kernel.structure import (
     Block,
     Buffer,
@@ -66,13 +67,13 @@ class Analysis:
         opaque = any(atom is not index and index in self.depends(atom) for atom in address.terms)
         return None if opaque else address.terms.get(index, 0)
 
-    def lane_offsets(self, address: Index, index: Register, lanes: int, multiple: int) -> tuple[int, ...] | None:
-        """Returns by how many elements the address of each lane differs from that of lane 0, where lanes have
-        neighbouring values of `index`, the first of which is a multiple of `multiple`; None if that is not constant."""
-        total = [0] * lanes
+    def lane_offsets(self, address: Index, places: Places) -> tuple[int, ...] | None:
+        """Returns by how many elements the address of each lane differs from that of lane 0; None if that is not
+        constant."""
+        total = [0] * lanes_of(places)
         for atom, factor in address.terms.items():
-            if atom is index or index in self.depends(atom):
-                offsets = atom_offsets(atom, index, lanes, multiple)
+            if atom in places or any(index in self.depends(atom) for index in places):
+                offsets = atom_offsets(atom, places)
                 if offsets is None:
                     return None
                 total = [one + factor * other for one, other in zip(total, offsets, strict=True)]
@@ -155,18 +156,23 @@ class Analysis:
         return frozenset().union(*(self.depends(value) for value in values))
 
 
-def atom_offsets(atom: Atom, index: Register, lanes: int, multiple: int) -> Sequence[int] | None:
-    """`Analysis.lane_offsets` for an atom that depends on `index`. A quotient, or remainder, of nothing but `index` is
-    i // 2 + (0, 0, 1, 1, ...) for example, if i is even."""
-    if atom is index:
-        return range(lanes)
-    if not isinstance(atom, Quotient | Remainder) or list(atom.dividend.terms) != [index]:
+def atom_offsets(atom: Atom | Register, places: Places) -> Sequence[int] | None:
+    """`Analysis.lane_offsets` for an atom that depends on indices in lanes. A quotient, or remainder, of nothing else
+    is i // 2 + (0, 0, 1, 1, ...) for example, if i is even."""
+    if atom in places:
+        numbers: Sequence[int] = places[atom].numbers  # type: ignore[index]
+        return [number - numbers[0] for number in numbers]
+    if not isinstance(atom, Quotient | Remainder) or not set(atom.dividend.terms) <= set(places):
         return None
-    step, first, divisor = atom.dividend.terms[index], atom.dividend.offset, atom.divisor
-    if step * multiple % divisor:
+    terms = [(places[symbol], factor) for symbol, factor in atom.dividend.terms.items()]  # type: ignore[index]
+    if any(factor * place.multiple % atom.divisor for place, factor in terms):
         return None
     part = 0 if isinstance(atom, Quotient) else 1
-    every = [divmod(first + step * lane, divisor)[part] for lane in range(lanes)]
+    first = atom.dividend.offset
+    dividends = (
+        first + sum(place.numbers[lane] * factor for place, factor in terms) for lane in range(lanes_of(places))
+    )
+    every = [divmod(dividend, atom.divisor)[part] for dividend in dividends]
     return [each - every[0] for each in every]
 
 

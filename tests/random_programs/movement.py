@@ -127,6 +127,50 @@ def stack(g: Generator) -> None:
     g.offer(g.add(ops.Concatenate([g.add(ops.Reshape(piece, result=alone)) for piece in pieces], value.type.rank)))
 
 
+def points(g: Generator) -> None:
+    """Rows of a few coordinates: combined with what all points, or all coordinates of a point, share; then sometimes
+    each coordinate by itself, and coordinates next to each other again."""
+    shape = (*[g.number(1, 3)] * g.number(0, 1), g.number(2, 50), g.number(2, 7))
+    element, rank = g.element(lambda kind: not is_boolean(kind)), len(shape)
+    value = g.argument(shape, element)
+    choices = (ops.Add, ops.Multiply, ops.Subtract)
+    for _ in range(g.number(1, 3)):
+        kept = g.pick(((rank - 1,), (rank - 2,), tuple(range(rank - 1)), tuple(range(rank))))
+        other = g.fresh([shape[d] for d in kept], element)
+        spread = g.add(ops.BroadcastInDim(other, kept, result=value.type))
+        value = g.add(g.pick(choices)(value, spread))
+    if g.chance(0.3):
+        value = g.add(ops.Reverse(value, g.some(rank)))
+    if g.chance(0.4):
+        g.offer(value)
+    if g.chance(0.6):
+        places = [g.number(0, shape[-1] - 1) for _ in range(g.number(2, 4))]
+        parts = [_coordinate(g, value, place) for place in places]
+        results = [g.add(g.pick(choices)(g.pick(parts), part)) for part in parts]
+        g.offer(*(_stacked(g, results) if g.chance(0.5) else results[:2]))
+        return
+    g.offer(value)
+
+
+def _coordinate(g: Generator, value: Value, place: int) -> Value:
+    """Returns one coordinate of all points."""
+    *shape, _ = value.type.shape
+    strides = (1,) * (len(shape) + 1)
+    part = g.add(ops.Slice(value, (*(0 for _ in shape), place), (*shape, place + 1), strides))
+    return g.add(ops.Reshape(part, result=value.type.with_shape(shape)))
+
+
+def _stacked(g: Generator, values: list[Value]) -> list[Value]:
+    """Returns values as the coordinates of points, stacked along the last dimension or along the first one."""
+    shape, kind = values[0].type.shape, values[0].type
+    if g.chance(0.5):
+        each = kind.with_shape((*shape, 1))
+        return [g.add(ops.Concatenate([g.add(ops.Reshape(v, result=each)) for v in values], len(shape)))]
+    each = kind.with_shape((1, *shape))
+    stacked = g.add(ops.Concatenate([g.add(ops.Reshape(v, result=each)) for v in values], 0))
+    return [g.add(ops.Transpose(stacked, (*range(1, len(shape) + 1), 0)))]
+
+
 def join(g: Generator) -> None:
     """Combines two values of the program: both are sliced or padded to one shape, then added, multiplied or
     concatenated."""
@@ -261,6 +305,6 @@ def scatter(g: Generator) -> None:
 
 FAMILIES = (
     reshape, merge, broadcast, spread, transpose, transpose, turn, repeat, reverse, cut, cut, pad, pad, concatenate,
-    concatenate, stack, *(join,) * 4, dynamic_slice, dynamic_update, gather, gather, resize, take_along, scatter,
-    scatter,
+    concatenate, stack, points, points, *(join,) * 4, dynamic_slice, dynamic_update, gather, gather, resize,
+    take_along, scatter, scatter,
 )  # fmt: skip

@@ -49,12 +49,13 @@ def moved(emit_load: bool, offsets: tuple[int, ...], active: int | None, scatter
 
 
 PATTERNS: dict[str, Callable[[int], int]] = {
-    **{f"steps of {step}": lambda lane, step=step: lane * step for step in (0, 1, -1, 2, 3, -2)},
+    **{f"steps of {step}": lambda lane, step=step: lane * step for step in (0, 1, -1, 2, 3, 4, -2, -4)},
     "pairs": lambda lane: lane // 2,
     "pairs from the second on": lambda lane: (lane + 1) // 2,
     "fours": lambda lane: lane // 4,
     "thirds": lambda lane: (2 * lane + 1) // 3,
     "repeated": lambda lane: lane % 2,
+    "two groups": lambda lane: lane % 2 + lane // 2 % 2 * 26,
     "swapped": lambda lane: lane ^ 1,
     "swapped, from the last on": lambda lane: -(lane ^ 1),
 }
@@ -110,7 +111,29 @@ def test_stores(step: int) -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
-@pytest.mark.parametrize("count", [2, 4, 8])
+@pytest.mark.parametrize(("wide", "dtype"), [(32, np.int8), (32, np.int16), (64, np.int32)])
+def test_one_lane_of_truncated_numbers_is_one_element(wide: int, dtype: type) -> None:
+    """LLVM joins the truncation and the store, and then writes the bytes of the wide number."""
+    narrow = 8 * np.dtype(dtype).itemsize
+    for lanes, active in product((2, 4, 8, 16), (1, 2)):
+
+        def emit(code: Code, pointer: ll.Value) -> None:
+            source = Address(pointer, f"i{wide}", I64(0), steps(lanes))  # noqa: B023
+            numbers = memory.load(code, source, lanes, None)  # noqa: B023
+            cut = code.builder.trunc(numbers, ll.VectorType(ll.IntType(narrow), lanes))  # noqa: B023
+            target = code.builder.gep(pointer, [I64(256)], source_etype=ll.IntType(8))
+            memory.store_vector(code, cut, target, memory.leading_mask(lanes, active))  # noqa: B023
+
+        array = np.full(512, 0x55, np.uint8)
+        numbers = np.arange(1, lanes + 1) * 0x0102
+        array[: lanes * wide // 8] = numbers.astype(f"i{wide // 8}").view(np.uint8)
+        of_memory(emit)(array.ctypes.data)
+        stored = array[256:].view(dtype)
+        np.testing.assert_array_equal(stored[:active], numbers[:active].astype(dtype))
+        assert (stored[active:] == stored[-1]).all()
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7, 8])
 @pytest.mark.parametrize("lanes", [2, 4, 16])
 def test_interleaved_stores(count: int, lanes: int) -> None:
     def emit(code: Code, pointer: ll.Value) -> None:
