@@ -3,6 +3,7 @@ are known, and the elements of its operands that an op reads to compute them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,20 @@ class Opaque:
 
 
 Demand = Indices | Opaque
+
+
+MOST_PLACES = 4
+"""The number of elements of a value that one iteration of a kernel may compute."""
+
+
+def computes_once(op: Operation, demands: Sequence[Demand]) -> bool:
+    """Whether a kernel that computes an elementwise op anew for each demand, such as for both coordinates of points,
+    computes no more elements than the op's results have."""
+    if len(demands) > MOST_PLACES or not is_elementwise(op):
+        return False
+    used = [{v for index in demand for v in index.variables()} for demand in demands if not isinstance(demand, Opaque)]
+    count = sum(math.prod(v.extent for v in variables) for variables in used)
+    return len(used) == len(demands) and count <= op.results[0].type.size
 
 
 def row_indices(row: Sequence[Variable], extents: Sequence[int]) -> Indices:

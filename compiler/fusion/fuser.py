@@ -24,7 +24,7 @@ from trivium.compiler.costs import (
     is_reduction,
 )
 from trivium.compiler.fusion.across import reads_across
-from trivium.compiler.fusion.demands import Demand, Opaque
+from trivium.compiler.fusion.demands import Demand, Opaque, computes_once
 from trivium.compiler.fusion.forms import Rows, arranges_loops, form_of
 from trivium.compiler.fusion.group import Group
 from trivium.compiler.lowering import kernel_rule
@@ -176,8 +176,11 @@ class _Fuser:
         form = group.form
         if is_marked_contraction(op) and any(form.loops_of(at) != form.space for at in group.outputs.values()):
             return False
-        demand = group.sole_demand(op)
-        return demand is not None and group.form.taking(op, demand, group.reads(), self._target) is not None
+        demands = group.demands_for(op)
+        if len(demands) > 1 and not computes_once(op, demands):
+            return False
+        forms = [form.taking(op, demand, group.reads(), self._target) for demand in demands]
+        return forms[0] is not None if len(forms) == 1 else all(taken is form for taken in forms)
 
     def _join(self, group: Group, op: Operation, output: bool = False) -> None:
         """Makes `op` a member: each demand for its results becomes demands for its operands."""

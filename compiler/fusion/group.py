@@ -47,10 +47,14 @@ class Group:
         """Returns the number of arrays that the group demands and, as far as is known, does not compute."""
         return sum(value.defining_op not in self.members and not _is_one_number(value) for value in self.demands)
 
+    def demands_for(self, op: Operation) -> list[Demand]:
+        """Returns the distinct demands for the op's results."""
+        return list(dict.fromkeys(demand for result in op.results for demand in self.demands.get(result, ())))
+
     def sole_demand(self, op: Operation) -> Demand | None:
         """Returns the demand for the op's results if there is only one, else None."""
-        found = {demand for result in op.results for demand in self.demands.get(result, ())}
-        return found.pop() if len(found) == 1 else None
+        found = self.demands_for(op)
+        return found[0] if len(found) == 1 else None
 
     def kernels(self, name: str, target: Target) -> list[tuple[Kernel, Sequence[Argument]]]:
         """Returns the group's kernels in the order of their launches, each with the values that its parameters are

@@ -1,11 +1,26 @@
-"""Contractions absorb transposes of their operands into their dimension numbers."""
+"""Contractions absorb transposes of their operands into their dimension numbers, and become multiplications where they
+add nothing up."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from trivium.compiler.passes.rewriting import PatternSet
-from trivium.ir.ops import DotDimensionNumbers, DotGeneral, Transpose
+from trivium.ir.attributes import DenseElements
+from trivium.ir.ops import (
+    Add,
+    BroadcastInDim,
+    Constant,
+    Convert,
+    DotDimensionNumbers,
+    DotGeneral,
+    Multiply,
+    Reshape,
+    Transpose,
+)
+from trivium.ir.types import I1, TensorType, is_complex, is_quantized
 
 CONTRACTION = PatternSet()
 pattern = CONTRACTION.pattern
@@ -21,6 +36,45 @@ def dot_of_transposed_lhs(op):
 def dot_of_transposed_rhs(op):
     """dot(x, transpose(y)) == dot(x, y) with y's own dimensions   (if the order of the result does not change)"""
     return _without_transpose(op, "rhs")
+
+
+@pattern(DotGeneral)
+def dot_of_units(op):
+    """dot(x, y) == x * y + 0, with both repeated to the shape of the result   (sums of single products; 0 turns -0 into
+    0, as it does where sums begin)"""
+    kind, numbers = op.result.type, op.dot_dimension_numbers
+    sides = (
+        (op.lhs, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions),
+        (op.rhs, numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions),
+    )
+    if any(value.type.shape[d] != 1 for value, _, contracting in sides for d in contracting):
+        return None
+    if not kind.is_static or op.algorithm is not None or any(not _is_exact_in(v.type, kind) for v, *_ in sides):
+        return None
+    first = len(numbers.lhs_batching_dimensions)
+    factors = []
+    for value, batching, contracting in sides:
+        free = [d for d in range(value.type.rank) if d not in (*batching, *contracting)]
+        place = dict(zip((*batching, *free), (*range(len(batching)), *range(first, first + len(free))), strict=True))
+        first += len(free)
+        kept = [d for d in range(value.type.rank) if d not in contracting]
+        shape = [value.type.static_shape[d] for d in kept]
+        factor = Reshape(value, result=value.type.with_shape(shape)).result
+        if factor.type.dtype != kind.dtype:
+            factor = Convert(factor, result=kind.with_shape(shape)).result
+        dimensions = [place[d] for d in kept]
+        factors.append(BroadcastInDim(factor, broadcast_dimensions=dimensions, result=kind).result)
+    zero = Constant(DenseElements.splat(0, kind)).result
+    return Add(Multiply(*factors).result, zero)
+
+
+def _is_exact_in(kind: TensorType, result: TensorType) -> bool:
+    """Whether products in the type of a dot's result are those that it adds up: its factors are of this type, or of one
+    whose numbers it all has. Sums of booleans are disjunctions."""
+    types = kind.element_type, result.element_type
+    if any(is_quantized(each) or each is I1 for each in types):
+        return False
+    return types[0] is types[1] or (not any(map(is_complex, types)) and np.can_cast(kind.dtype, result.dtype))
 
 
 def _without_transpose(op: DotGeneral, side: str) -> DotGeneral | None:

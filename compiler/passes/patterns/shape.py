@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trivium.compiler.passes.dimensions import with_extent
 from trivium.compiler.passes.patterns.matching import is_splat_of, splat
 from trivium.compiler.passes.rewriting import PatternSet
 from trivium.ir.attributes import DenseElements
@@ -64,6 +65,24 @@ def transpose_of_units(op):
         return None
     moved = [dimension for dimension in op.permutation if op.operand.type.shape[dimension] != 1]
     return Reshape(op.operand, result=op.result.type) if moved == sorted(moved) else None
+
+
+@pattern(Transpose)
+def transpose_of_stack(op):
+    """transpose(concatenate(reshape(x), ...)) == concatenate(reshape(x), ...) along another dimension   (if the inputs
+    have extent 1 there, and all other dimensions stay in order)"""
+    inner = op.operand.defining_op
+    if not isinstance(inner, Concatenate) or not op.result.type.is_static or len(inner.result.uses) != 1:
+        return None
+    stacked, order = inner.dimension, [dimension for dimension in op.permutation if dimension != inner.dimension]
+    if order != sorted(order) or any(value.type.shape[stacked] != 1 for value in inner.inputs):
+        return None
+    if not all(isinstance(value.defining_op, Reshape) for value in inner.inputs):
+        return None
+    dimension = op.permutation.index(stacked)
+    each = op.result.type.with_shape(with_extent(op.result.type.static_shape, dimension, 1))
+    parts = [Reshape(value, result=each).result for value in inner.inputs]
+    return Concatenate(parts, dimension=dimension, result=op.result.type)
 
 
 @pattern(Transpose)
