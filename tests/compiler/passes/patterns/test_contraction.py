@@ -1,0 +1,82 @@
+"""Rewrites of products: they compute the same, bit for bit, and are applied only where they do."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.compiler.lowering.running import program_of
+from tests.compiler.passes.patterns.running import names, rewritten
+from tests.compiler.passes.patterns.test_arithmetic import COMPLEX, FLOATS, INTEGERS, values_of
+from trivium.compiler.passes.patterns.contraction import CONTRACTION
+from trivium.ir import ops
+from trivium.ir.types import C64, F32, F64, I1, I32, Type, tensor, type_of
+
+WIDER = [
+    (np.int8, I32), (np.uint8, I32), (ml_dtypes.bfloat16, F32), (ml_dtypes.float8_e4m3fn, F32), (np.float32, F64),
+]  # fmt: skip
+
+
+def dot(x: np.ndarray, y: np.ndarray, numbers: ops.DotDimensionNumbers, of: Type | None = None):
+    """Returns the program of a product, whose result has elements of a type."""
+
+    def body(b, x, y):
+        kind = ops.DotGeneral.infer(x.type, y.type, numbers)
+        result = kind if of is None else tensor(*kind.static_shape, of=of)
+        return b.add(ops.DotGeneral(x, y, dot_dimension_numbers=numbers, result=result))
+
+    return program_of([type_of(x), type_of(y)], body)
+
+
+def outer(dtype: type, of: Type | None = None) -> list[str]:
+    """Returns the ops of x y' for numbers that break identities."""
+    numbers = values_of(np.dtype(dtype))
+    x, y = numbers.reshape(-1, 1), numbers[::-1].reshape(1, -1)
+    module = dot(x, y, ops.DotDimensionNumbers((), (), (1,), (0,)), of)
+    return [name for name in names(rewritten(module, CONTRACTION, [x, y])) if name not in ("broadcast_in_dim",)]
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, *COMPLEX])
+def test_single_products_are_multiplied(dtype: type) -> None:
+    assert "dot_general" not in outer(dtype)
+
+
+@pytest.mark.parametrize(("dtype", "of"), WIDER)
+def test_single_products_are_multiplied_in_the_type_of_the_result(dtype: type, of: Type) -> None:
+    assert outer(dtype, of) == ["reshape", "convert", "reshape", "convert", "multiply", "add"]
+
+
+@pytest.mark.parametrize(("dtype", "of"), [(np.bool_, None), (np.bool_, I1), (np.float32, C64), (np.float64, F32)])
+def test_other_single_products_stay(dtype: type, of: Type | None) -> None:
+    """Sums of booleans are disjunctions; complex products of real numbers make NaN of infinities."""
+    assert outer(dtype, of) == ["dot_general"]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "numbers"),
+    [
+        ((3, 4), (5, 2), ((), (), (), ())),
+        ((2, 3, 1), (2, 1, 4), ((0,), (0,), (2,), (1,))),
+        ((3, 1, 2), (1, 2, 4), ((2,), (1,), (1,), (0,))),
+        ((1, 3, 1), (1, 1), ((), (), (0, 2), (0, 1))),
+        ((4, 2, 3), (3, 4), ((0, 2), (1, 0), (), ())),
+        ((1,), (1,), ((), (), (0,), (0,))),
+    ],
+)
+def test_any_dimensions_without_sums(left: tuple[int, ...], right: tuple[int, ...], numbers: tuple) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=shape).astype(np.float32) for shape in (left, right))
+    module = dot(x, y, ops.DotDimensionNumbers(*numbers))
+    assert "dot_general" not in names(rewritten(module, CONTRACTION, [x, y]))
+
+
+def test_sums_stay_and_absorb_transposes() -> None:
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(6, dtype=np.float32).reshape(2, 3)
+
+    def body(b, x, y):
+        turned = b.add(ops.Transpose(y, (1, 0)))
+        return b.add(ops.DotGeneral(x, turned, dot_dimension_numbers=ops.DotDimensionNumbers((), (), (1,), (0,))))
+
+    module = program_of([type_of(x), type_of(y)], body)
+    assert names(rewritten(module, CONTRACTION, [x, y])) == ["dot_general"]
