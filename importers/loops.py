@@ -22,28 +22,51 @@ def scan(
     collected: Sequence[TensorType],
     length: int,
     reverse: bool = False,
+    unroll: int = 1,
 ) -> Sequence[Value]:
     """Runs `step` for each of `length` rows, from the last one on if `reverse`. `step` takes the state and a row of
     each of `rows`, and returns the next state and then a row of each result. Returns the last state, and the results
-    as wholes, whose types are `collected`."""
-    count = len(state)
+    as wholes, whose types are `collected`. `unroll`: the number of steps in each iteration of the loop; if these are
+    all, there is no loop."""
+    count, together = len(state), min(unroll, length)
+
+    def at(emit: Emit, turn: Value) -> Value:
+        return emit.minus(emit.scalar(length - 1, I32), turn) if reverse else turn
+
+    def whole_steps() -> Sequence[Value]:
+        carried, made = list(state), []
+        for number in range(length):
+            place = at(ctx, ctx.scalar(number, I32))
+            results = step(ctx, carried, [row(ctx, x, place) for x in rows])
+            carried = results[:count]
+            made.append([ctx.unsqueeze(value, [0]) for value in results[count:]])
+        columns = zip(*(made[::-1] if reverse else made), strict=True)
+        return [*carried, *(ctx.concatenate(column, 0) for column in columns)]
+
+    def steps(emit: Emit, first: Value, number: int, carried: Sequence[Value]) -> Sequence[Value]:
+        for later in range(number):
+            place = at(emit, emit.plus(first, emit.scalar(later, I32)) if later else first)
+            results = step(emit, carried[:count], [row(emit, x, place) for x in rows])
+            updated = zip(carried[count:], results[count:], strict=True)
+            carried = [*results[:count], *(with_row(emit, whole, row, place) for whole, row in updated)]
+        return carried
+
+    def condition(emit: Emit, turn: Value, *carried: Value) -> Value:
+        return emit.compare("LT", turn, emit.scalar(looped, I32))
+
+    def body(emit: Emit, turn: Value, *carried: Value) -> list[Value]:
+        return [emit.plus(turn, emit.scalar(together, I32)), *steps(emit, turn, together, carried)]
+
+    if together == length and length:
+        return whole_steps()
     wholes = [ctx.full(kind.static_shape, 0, kind.element_type) for kind in collected]
     if not length:
         return [*state, *wholes]
+    looped = length - length % together
     carried = [ctx.scalar(0, I32), *state, *wholes]
     types = [value.type for value in carried]
-
-    def condition(emit: Emit, turn: Value, *carried: Value) -> Value:
-        return emit.compare("LT", turn, emit.scalar(length, I32))
-
-    def body(emit: Emit, turn: Value, *carried: Value) -> list[Value]:
-        at = emit.minus(emit.scalar(length - 1, I32), turn) if reverse else turn
-        results = step(emit, carried[:count], [row(emit, x, at) for x in rows])
-        updated = zip(carried[count:], results[count:], strict=True)
-        written = [with_row(emit, whole, row, at) for whole, row in updated]
-        return [emit.plus(turn, emit.scalar(1, I32)), *results[:count], *written]
-
-    return ctx.add(ops.While(carried, ctx.region(types, condition), ctx.region(types, body)))[1:]
+    results = ctx.add(ops.While(carried, ctx.region(types, condition), ctx.region(types, body)))[1:]
+    return steps(ctx, ctx.scalar(looped, I32), length - looped, results)
 
 
 def row(emit: Emitter, x: Value, at: Value) -> Value:

@@ -121,7 +121,14 @@ def _batched_while(
 
 @rule("scan")
 def scan(
-    ctx: Context, *values: Value, jaxpr: core.ClosedJaxpr, length: int, reverse: bool, num_consts: int, num_carry: int
+    ctx: Context,
+    *values: Value,
+    jaxpr: core.ClosedJaxpr,
+    length: int,
+    reverse: bool,
+    unroll: int,
+    num_consts: int,
+    num_carry: int,
 ) -> Sequence[Value]:
     """scan(consts, carry, xs): a loop that reads a slice of each of `xs`, and writes one of each result, per step"""
     constants, carry = values[:num_consts], values[num_consts : num_consts + num_carry]
@@ -132,4 +139,4 @@ def scan(
     def step(emit: Context, state: Sequence[Value], taken: Sequence[Value]) -> Sequence[Value]:
         return emit.inline(jaxpr, *constants, *state, *taken)
 
-    return loops.scan(ctx, step, carry, rows, collected, length, reverse)
+    return loops.scan(ctx, step, carry, rows, collected, length, reverse, unroll)

@@ -6,7 +6,18 @@ from trivium.compiler.passes.dimensions import with_extent
 from trivium.compiler.passes.patterns.matching import is_splat_of, splat
 from trivium.compiler.passes.rewriting import PatternSet
 from trivium.ir.attributes import DenseElements
-from trivium.ir.ops import BroadcastInDim, Concatenate, Constant, DynamicSlice, Pad, Reshape, Reverse, Slice, Transpose
+from trivium.ir.ops import (
+    BroadcastInDim,
+    Concatenate,
+    Constant,
+    DynamicSlice,
+    DynamicUpdateSlice,
+    Pad,
+    Reshape,
+    Reverse,
+    Slice,
+    Transpose,
+)
 
 SHAPE = PatternSet()
 pattern = SHAPE.pattern
@@ -197,6 +208,24 @@ def reverse_reverse(op):
 def dynamic_slice_all(op):
     """dynamic_slice(x, ..., everything) == x   (start indices are clamped)"""
     return op.operand if op.operand.type is op.result.type and op.operand.type.is_static else None
+
+
+@pattern(DynamicSlice)
+def dynamic_slice_at_constants(op):
+    """dynamic_slice(x, constants) == slice(x)   (from the last possible start on, if one is beyond it)"""
+    starts = [splat(start) for start in op.start_indices]
+    if any(start is None for start in starts) or not op.operand.type.is_static:
+        return None
+    bounds = zip(starts, op.operand.type.static_shape, op.slice_sizes, strict=True)
+    first = [min(max(int(start), 0), extent - size) for start, extent, size in bounds]
+    limits = [start + size for start, size in zip(first, op.slice_sizes, strict=True)]
+    return Slice(op.operand, first, limits, [1] * len(first))
+
+
+@pattern(DynamicUpdateSlice)
+def dynamic_update_of_all(op):
+    """dynamic_update_slice(x, y, ...) == y if y is as large as x   (start indices are clamped)"""
+    return op.update if op.update.type is op.result.type and op.result.type.is_static else None
 
 
 def _pads_with_its_own(op: Pad) -> bool:

@@ -157,6 +157,11 @@ CONTROL = [
     (lambda x: lax.fori_loop(0, 4, lambda i, c: c + i * x, x), X),
     (lambda x: lax.scan(lambda c, a: (c + a, c * 2), x[0], x), X),
     (lambda x: lax.scan(lambda c, a: (c + a, c * 2), x[0], x, reverse=True), X),
+    *(
+        (lambda x, n=n, r=r: lax.scan(lambda c, a: (c + a, (c * 2, a.sum())), x[0], x, unroll=n, reverse=r), Y)
+        for n in (2, 3, 7, True)
+        for r in (False, True)
+    ),
     (jax.grad(lambda x: lax.scan(lambda c, a: (jnp.tanh(c + a), c.sum()), x[0], x)[0].sum()), X),
     (jax.vmap(lambda x: lax.while_loop(lambda c: c < 10, lambda c: c * 2, x)), POSITIVE[0]),
     (jax.grad(lambda x: jax.checkpoint(lambda y: jnp.sin(jnp.sin(y)))(x).sum()), X),

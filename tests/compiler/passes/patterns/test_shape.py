@@ -134,6 +134,23 @@ CASES: dict[str, tuple[Callable, list[str]]] = {
     "a dynamic slice of all": (
         lambda b, x: b.add(ops.DynamicSlice(x, [splat(b, 7, tensor(of=I32))] * 3, (2, 3, 4))), [],
     ),
+    "a dynamic slice at constants": (
+        lambda b, x: b.add(ops.DynamicSlice(x, [splat(b, start, tensor(of=I32)) for start in (-3, 1, 9)], (1, 2, 3))),
+        ["slice"],
+    ),
+    "a dynamic update of all": (
+        lambda b, x: b.add(
+            ops.DynamicUpdateSlice(splat(b, 5, x.type), x, [splat(b, 7, tensor(of=I32))] * 3)
+        ), [],
+    ),
+    "a transposed stack": (
+        lambda b, x: transpose(b, b.add(ops.Concatenate([b.add(ops.Reshape(x, result=tensor(1, 2, 3, 4, of=I32)))] * 3,
+        0)), 1, 2, 3, 0), ["reshape"] * 3 + ["concatenate"],
+    ),
+    "a stack transposed otherwise": (
+        lambda b, x: transpose(b, b.add(ops.Concatenate([b.add(ops.Reshape(x, result=tensor(1, 2, 3, 4, of=I32)))] * 3,
+        0)), 2, 1, 3, 0), ["reshape", "concatenate", "transpose"],
+    ),
     "every other of every other": (
         lambda b, x: b.add(
             ops.Slice(b.add(ops.Slice(x, (0, 0, 1), (2, 3, 4), (1, 2, 2))), (0, 1, 0), (2, 2, 2), (2, 1, 1))
