@@ -11,12 +11,13 @@ from trivium.compiler.passes.patterns.contraction import CONTRACTION
 from trivium.compiler.passes.patterns.control import CONTROL
 from trivium.compiler.passes.patterns.dynamic import DYNAMIC
 from trivium.compiler.passes.patterns.gathering import GATHERING
+from trivium.compiler.passes.patterns.scattering import SCATTERING
 from trivium.compiler.passes.patterns.shape import SHAPE
 from trivium.compiler.passes.patterns.windows import WINDOWS
 from trivium.compiler.passes.rewriting import PatternSet, rewrite_to_fixpoint
 from trivium.ir.func import Module
 
-PATTERNS = PatternSet(ARITHMETIC, SHAPE, GATHERING, WINDOWS, DYNAMIC, CONTRACTION, CONTROL)
+PATTERNS = PatternSet(ARITHMETIC, SHAPE, GATHERING, SCATTERING, WINDOWS, DYNAMIC, CONTRACTION, CONTROL)
 
 
 @dataclass(frozen=True)
