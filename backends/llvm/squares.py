@@ -49,20 +49,25 @@ def emit_in_squares(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin:
     lanes, extent = schedule.lanes, schedule.extents[schedule.turned]
     assert isinstance(extent, int), "squares have known sizes"
     square = _Squares(emitter, loop, loop.indices[schedule.vector], loop.indices[schedule.turned], lanes)
-    whole = extent - extent % lanes
     middle = begin + (end - begin) // lanes * lanes
-    for first, last, count in ((begin, middle, lanes), (middle, end, end - middle)):
-        if isinstance(first, int) and first == last:
-            continue
-        if isinstance(count, int) and count == 1:
-            square.emit_line(first, extent)
-            continue
-        with counted(emitter.code, first, last, lanes) as across:
-            if whole:
-                with counted(emitter.code, 0, whole, lanes) as along:
-                    square.emit(across.index, count, along.index, lanes)
-            if whole < extent:
-                square.emit(across.index, count, whole, extent - whole)
+    rest = end - middle
+    parts = [(begin, middle, lanes), *([] if isinstance(rest, int) and rest < 2 else [(middle, end, rest)])]
+
+    def row(start: Number, vectors: int) -> None:
+        """Emits squares along the rows that are written: neighbouring squares write neighbouring cache lines."""
+        for first, last, count in parts:
+            if not isinstance(first, int) or first != last:
+                with counted(emitter.code, first, last, lanes) as across:
+                    square.emit(across.index, count, start, vectors)
+
+    whole = extent - extent % lanes
+    if whole:
+        with counted(emitter.code, 0, whole, lanes) as along:
+            row(along.index, lanes)
+    if whole < extent:
+        row(whole, extent - whole)
+    if isinstance(rest, int) and rest == 1:
+        square.emit_line(middle, extent)
 
 
 class _Squares:
