@@ -40,6 +40,8 @@ SORTED_KEY = 0.3
 
 PIECES = 8
 """Pieces per thread: these even out uneven pieces, and threads that start late."""
+SUMS = 4
+"""The number of vectors of sums that wait for one another less than for memory."""
 LONG_CHAIN = 10
 """The cost of a body from which on a processor does not look far enough ahead to fill its units: an exponential."""
 LARGEST_SIDE = 16
@@ -215,11 +217,15 @@ class _Planner:
     def _lanes(self, loop: Loop, dimension: int, extent: int) -> int:
         """Returns the number of lanes along a dimension: one vector register of the floats and of the stored values, so
         that wide integers that only decide something take several; several registers if sums would wait for each other
-        and, where each lane has its own sum, no lane is wasted; fewer lanes for short loops."""
+        and, where each lane has its own sum, no lane is wasted: then more of them, of which each read of a row is
+        longer, as long as every thread has some; fewer lanes for short loops."""
         index = loop.indices[dimension]
         lanes = max(2, self._vector_bits // (self._data_bits(loop) or self._bits(loop, index)))
         if holds(loop.body, Loop) or loop.kind == "reduction":
-            most = min(extent, 4 * self._vector_bits // self._bits(loop, index))
+            one = self._vector_bits // self._bits(loop, index)
+            most = min(extent, SUMS * one)
+            if loop.kind == "parallel":
+                most = max(most, min(extent // (2 * self._target.threads), self._target.vector_registers // 2 * one))
             while lanes * 2 <= most and (loop.kind == "reduction" or extent % (lanes * 2) == 0):
                 lanes *= 2
         return min(lanes, 1 << (extent - 1).bit_length()) if extent > 1 else 1
