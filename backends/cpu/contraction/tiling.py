@@ -189,9 +189,9 @@ def rows_that_fit(vectors: int, registers: int) -> int:
 
 
 def widest_panel(rows: int, registers: int, most: int = USUAL_PANEL) -> int:
-    """Returns the number of vectors in a panel: four (two if registers are few), more, up to `most`, if there are too
-    few rows to keep the multipliers busy."""
-    usual = 4 if registers >= 32 else 2
+    """Returns the number of vectors in a panel: as many, up to `most`, as make one tile of few rows, which reads rhs
+    once and keeps the multipliers busy; for more rows, four, or two if registers are few."""
+    usual = 4 if registers >= 32 and rows > MOST_ROWS else 2
     return max(usual, min(most, (registers - 2) // (rows + 1)))
 
 

@@ -100,7 +100,9 @@ def test_a_column_reduction_runs_its_columns_in_lanes() -> None:
         with b.reduction(50, inits=[b.constant(0.0, "f32")], combiner="add") as loop:
             loop.yield_(b.load(x, loop.index, j))
         b.store(y, loop.result, j)
-    assert loops(b.build(), "x86-64-v4") == ["  parallel 256 lanes(0)=64", "  reduction 50"]
+    kernel = b.build()
+    assert loops(kernel, "x86-64-v4") == ["  parallel 256 lanes(0)=128", "  reduction 50"]
+    assert loops(kernel, "x86-64-v4", threads=2) == ["  parallel 256 lanes(0)=64", "  reduction 50"]
 
 
 def test_small_work_is_not_threaded() -> None:

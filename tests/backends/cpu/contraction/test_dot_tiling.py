@@ -47,11 +47,11 @@ def test_few_rows() -> None:
 
 def test_a_row_for_sign_bits() -> None:
     """Panels leave registers for one more row, as long as there is a single tile."""
-    for rows in range(1, 6):
+    for rows in range(1, 12):
         found = tiling(rows, 640, 128, True)
         assert found.tiles.count == 1
         assert has_registers_for_row(rows, found.panels.size, TARGET.vector_registers)
-    assert not has_registers_for_row(6, tiling(6, 640, 128, True).panels.size, TARGET.vector_registers)
+    assert not has_registers_for_row(12, tiling(12, 640, 128, True).panels.size, TARGET.vector_registers)
 
 
 def test_images_in_place() -> None:

@@ -176,6 +176,15 @@ def test_registers_are_shared_out(registers: int, most: int) -> None:
     assert widest_panel(1, registers) > widest_panel(40, registers)
 
 
+def test_few_rows_are_one_tile() -> None:
+    """It reads rhs once."""
+    for rows in range(1, MOST_ROWS + 1):
+        case = matmul(np.empty((1, rows, 512), np.float32), np.empty((1, 512, 1024), np.float32))
+        problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
+        tiling = plan(problem, 4, processor("x86-64-v4")).tiling
+        assert (tiling.tiles.count, tiling.rhs is Rhs.PACKED) == (1, False)
+
+
 def test_a_single_row_reads_whole_rows_of_rhs_unless_threads_share_them() -> None:
     case = matmul(np.empty((1, 1, 2000), np.float32), np.empty((1, 2000, 200), np.float32))
     problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
