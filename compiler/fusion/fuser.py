@@ -22,22 +22,21 @@ from trivium.compiler.costs import (
     is_kernel_op,
     is_marked_contraction,
     is_reduction,
+    takes_loop_or_branch,
 )
 from trivium.compiler.fusion.across import reads_across
 from trivium.compiler.fusion.demands import Demand, Opaque, computes_once
 from trivium.compiler.fusion.forms import Rows, arranges_loops, form_of
-from trivium.compiler.fusion.group import Group
+from trivium.compiler.fusion.group import MOST_DEEP, Group
 from trivium.compiler.lowering import kernel_rule
 from trivium.compiler.lowering.index import indices_of
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
 
-MOST_MEMBERS = 160
+MOST_MEMBERS = 320
 SMALL = 1 << 12
 """The number of elements up to which values that only the caller reads are computed last."""
-MOST_DEEP = 40
-"""The length of a chain of dependent ops in one kernel. It is limited because elements are computed by recursion."""
 
 VIEWS = (ops.Reshape, ops.OptimizationBarrier)
 
@@ -169,7 +168,7 @@ class _Fuser:
     def _accepts(self, group: Group, op: Operation) -> bool:
         if group.form.includes(op):
             return True
-        if len(group.members) >= MOST_MEMBERS or max(group.depth.get(r, 0) for r in op.results) >= MOST_DEEP:
+        if len(group.members) >= MOST_MEMBERS or not self._is_within_reach(group, op):
             return False
         if is_addressing(op):
             return self._target.layouts is None or not reads_across(group, op)
@@ -181,6 +180,12 @@ class _Fuser:
             return False
         forms = [form.taking(op, demand, group.reads(), self._target) for demand in demands]
         return forms[0] is not None if len(forms) == 1 else all(taken is form for taken in forms)
+
+    def _is_within_reach(self, group: Group, op: Operation) -> bool:
+        """Whether recursion reaches all members after `op` joins, or the group computes them in order."""
+        if not group.is_deep and max(group.depth.get(result, 0) for result in op.results) < MOST_DEEP:
+            return True
+        return group.is_straight and not arranges_loops(op) and not takes_loop_or_branch(op)
 
     def _join(self, group: Group, op: Operation, output: bool = False) -> None:
         """Makes `op` a member: each demand for its results becomes demands for its operands."""
@@ -201,6 +206,7 @@ class _Fuser:
     def _demand(self, group: Group, value: Value, demand: Demand, depth: int) -> None:
         group.demands.setdefault(value, {})[demand] = None
         group.depth[value] = max(depth, group.depth.get(value, 0))
+        group.deepest = max(depth, group.deepest)
         self._readers.setdefault(value, {})[group] = None
 
 

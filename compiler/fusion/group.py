@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from trivium.compiler.costs import takes_loop_or_branch
 from trivium.compiler.fusion.demands import Demand
 from trivium.compiler.fusion.forms.form import Form
 from trivium.compiler.kernel import Kernel
@@ -16,12 +17,15 @@ from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.errors import Error
 
+MOST_DEEP = 40
+"""The length of a chain of dependent ops in one kernel whose elements are computed by recursion."""
+
 
 @dataclass(eq=False)
 class Group:
     """`position` is that of the group's last op in the block, `form` the arrangement of its loops. `outputs` get
     buffers. `demands` maps each value to the indices at which the group uses it, `depth` maps it to the maximum number
-    of ops that follow it."""
+    of ops that follow it, and `deepest` is the largest of these numbers."""
 
     position: int
     form: Form
@@ -29,6 +33,19 @@ class Group:
     outputs: dict[Value, Indices] = field(default_factory=dict)
     demands: dict[Value, dict[Demand, None]] = field(default_factory=dict)
     depth: dict[Value, int] = field(default_factory=dict)
+    deepest: int = 0
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether a chain of the members is too long for recursion."""
+        return self.deepest >= MOST_DEEP
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether every iteration of the kernel computes the same elements of the members, so that it can compute them
+        in program order."""
+        whole = all(self.form.loops_of(at) == self.form.space for at in self.outputs.values())
+        return self.form.is_flat and whole and not any(map(takes_loop_or_branch, self.members))
 
     @property
     def last(self) -> Operation:

@@ -15,6 +15,7 @@ from trivium.compiler.fusion.forms.contraction import Contraction, divided_loops
 from trivium.compiler.fusion.forms.form import Form, demanded
 from trivium.compiler.fusion.forms.rows import Rows, is_near
 from trivium.compiler.fusion.turning import turned
+from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, Variable, fresh
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.target import Target
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 class Elementwise(Form):
     """Becomes rows or a contraction when it accepts a reduction or contraction that is demanded once."""
+
+    @property
+    def is_flat(self) -> bool:
+        return True
 
     def around(self, op: Operation, demand: Demand, target: Target) -> Form | None:
         if is_reduction(op):
@@ -93,8 +98,18 @@ class Elementwise(Form):
             outputs.setdefault(self.loops_of(indices), []).append((value, indices))
         for number, (nest, stored) in enumerate(outputs.items()):
             with launches.kernel(f"_points{number}" if number else "") as ctx, ctx.nest(nest):
+                if group.is_deep and group.is_straight:
+                    _compute_in_order(ctx, group)
                 for value, indices in stored:
                     ctx.store(value, indices, ctx.element(value, indices))
+
+
+def _compute_in_order(ctx: LoweringContext, group: Group) -> None:
+    """Computes all members: without recursion, chains of them may be long."""
+    for op in group.ordered():
+        for demand in group.demands_for(op):
+            if not isinstance(op, ops.Constant) and not isinstance(demand, Opaque):
+                ctx.element(op.results[0], demand)
 
 
 def _attention(op: Operation, space: tuple[Variable, ...], target: Target) -> Form | None:

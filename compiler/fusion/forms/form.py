@@ -37,6 +37,11 @@ class Form(ABC):
         """Whether each of several kernels writes elements that no other one reads or writes."""
         return False
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether there is only the nest of loops over the elements of the outputs."""
+        return False
+
     # What it accepts
 
     def includes(self, op: Operation) -> bool:

@@ -215,11 +215,24 @@ def test_concatenation_has_no_branches():
     assert not any("if" in str(kernel).split() for kernel in program.kernels())
 
 
-def test_long_chain_is_cut():
+@pytest.mark.parametrize(("length", "count"), [(30, 1), (200, 1), (700, 3)])
+def test_long_chains_are_cut(length: int, count: int):
     def body(b, x):
-        for _ in range(300):
+        for _ in range(length):
             x = b.add(ops.Tanh(x))
         return x
+
+    assert len(launches(expect_same(program_of([tensor(3)], body), [some(3)]))) == count
+
+
+def test_long_chains_with_branches_are_cut_sooner():
+    def body(b, x):
+        for _ in range(60):
+            x = b.add(ops.Tanh(x))
+        y = b.add(ops.Concatenate([x, x], 0))
+        for _ in range(60):
+            y = b.add(ops.Tanh(y))
+        return y
 
     assert len(launches(expect_same(program_of([tensor(3)], body), [some(3)]))) > 1
 
