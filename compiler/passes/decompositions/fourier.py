@@ -55,6 +55,8 @@ def fft(op):
     kind, rank = op.result.type, op.result.type.rank
     if kind.size == 0 or x.type.size == 0:
         return splat(0, kind)
+    if (found := _as_rows(op, x)) is not None:
+        return found.value
     axes = range(rank - len(op.fft_length), rank)
     planes = joined(0, *(reshape(each, 1, *x.type.static_shape) for each in _parts(x)))
     inverse = op.fft_type in (FftType.IFFT, FftType.IRFFT)
@@ -71,6 +73,23 @@ def fft(op):
         reshape(part(planes, 0, place, place + 1), *kind.static_shape) for place in range(planes.type.static_shape[0])
     ]
     return (complex_of(*found) if len(found) == 2 else found[0]).value
+
+
+def _as_rows(op: Fft, x: Tensor) -> Tensor | None:
+    """Transforms rows along one dimension after another, if each of these transforms is a separate kernel; else returns
+    None."""
+    inverse = op.fft_type in (FftType.IFFT, FftType.IRFFT)
+    rank = x.type.rank
+    steps = [(axis, FftType.IFFT if inverse else FftType.FFT) for axis in range(rank - len(op.fft_length), rank - 1)]
+    steps.insert(len(steps) if op.fft_type is FftType.IRFFT else 0, (rank - 1, op.fft_type))
+    for axis, kind in steps:
+        turned = list(range(rank))
+        turned[axis], turned[-1] = turned[-1], turned[axis]
+        rows = Fft(transpose(x, *turned).value, kind, (op.fft_length[axis - rank],))
+        if len(steps) == 1 or not is_transform_of_rows(rows):
+            return None
+        x = transpose(x.of(rows), *turned)
+    return x
 
 
 def _parts(x: Tensor) -> tuple[Tensor, ...]:

@@ -75,7 +75,7 @@ def test_long_ones(length):
 
 
 @pytest.mark.parametrize("kind", list(FftType))
-@pytest.mark.parametrize("lengths", [(6,), (4, 6), (2, 4, 6), (5, 4, 7)])
+@pytest.mark.parametrize("lengths", [(6,), (4, 6), (2, 4, 6), (5, 4, 7), (16, 32), (16, 11, 32), (20, 16, 48)])
 def test_several_dimensions(kind, lengths):
     shape = [3, *lengths]
     if kind is FftType.IRFFT:
