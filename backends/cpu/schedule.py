@@ -225,7 +225,8 @@ class _Planner:
             one = self._vector_bits // self._bits(loop, index)
             most = min(extent, SUMS * one)
             if loop.kind == "parallel":
-                most = max(most, min(extent // (2 * self._target.threads), self._target.vector_registers // 2 * one))
+                sums = self._target.vector_registers // (2 * _held(loop.body)) * one
+                most = max(most, min(extent // (2 * self._target.threads), sums))
             while lanes * 2 <= most and (loop.kind == "reduction" or extent % (lanes * 2) == 0):
                 lanes *= 2
         return min(lanes, 1 << (extent - 1).bit_length()) if extent > 1 else 1
@@ -328,6 +329,12 @@ class _Planner:
 
 def _count(extent: int | Register) -> int:
     return extent if isinstance(extent, int) else UNKNOWN_EXTENT
+
+
+def _held(block: Block) -> int:
+    """Returns the largest number of registers that a loop in a block keeps its sums in; two for an extreme."""
+    loops = (i for i in walk(block) if isinstance(i, Loop))
+    return max((len(loop.inits) * (1 + (loop.combiner not in ("add", "multiply"))) for loop in loops), default=1) or 1
 
 
 def _alive(block: Block) -> int:

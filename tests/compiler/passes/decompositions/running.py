@@ -38,7 +38,7 @@ def decomposed(module: Module) -> Module:
 
 
 def _signature(op: Operation) -> tuple[object, ...]:
-    return op.NAME, op.operand_types, op.result_types
+    return op.NAME, op.operand_types, op.result_types, str(op.attributes)
 
 
 def three_ways(module: Module, *arrays: np.ndarray) -> list[np.ndarray]:
