@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.llvm.memory import FEW_VECTORS, vectors_near
 from trivium.compiler.kernel.affine import Analysis, apart, atom_offsets, holds
-from trivium.compiler.kernel.dtypes import FLOATS, INDEX, bit_width
+from trivium.compiler.kernel.dtypes import FLOATS, INDEX, bit_width, storage_bytes
 from trivium.compiler.kernel.index import Atom, Indices
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.lanes import Places, in_rows, lanes_of, neighbours
@@ -19,6 +19,7 @@ from trivium.compiler.kernel.structure import (
     Block,
     Buffer,
     Constant,
+    If,
     Instruction,
     Load,
     Loop,
@@ -42,6 +43,8 @@ PIECES = 8
 """Pieces per thread: these even out uneven pieces, and threads that start late."""
 SUMS = 4
 """The number of vectors of sums that wait for one another less than for memory."""
+LONG_ROW = 1024
+"""The bytes of rows of which as much as possible is read at once, rather than a little of each one after the other."""
 LONG_CHAIN = 10
 """The cost of a body from which on a processor does not look far enough ahead to fill its units: an exponential."""
 LARGEST_SIDE = 16
@@ -224,12 +227,23 @@ class _Planner:
         if holds(loop.body, Loop) or loop.kind == "reduction":
             one = self._vector_bits // self._bits(loop, index)
             most = min(extent, SUMS * one)
-            if loop.kind == "parallel":
+            if loop.kind == "parallel" and self._reads_columns(loop.body):
                 sums = self._target.vector_registers // (2 * _held(loop.body)) * one
                 most = max(most, min(extent // (2 * self._target.threads), sums))
             while lanes * 2 <= most and (loop.kind == "reduction" or extent % (lanes * 2) == 0):
                 lanes *= 2
         return min(lanes, 1 << (extent - 1).bit_length()) if extent > 1 else 1
+
+    def _reads_columns(self, block: Block) -> bool:
+        """Whether the loops in a block read arrays across long rows, without any conditions."""
+        inner = [i for i in walk(block) if isinstance(i, Loop)]
+        loads = {load: one.indices[-1] for one in inner for load in one.body.instructions if isinstance(load, Load)}
+        steps = [
+            storage_bytes(load.buffer.dtype)
+            * (self._analysis.step(self._analysis.address(load.buffer, load.indices), index) or 0)
+            for load, index in loads.items()
+        ]
+        return not holds(block, If) and any(step >= LONG_ROW for step in steps)
 
     def _at_once(self, loop: Loop, extent: int | Register, lanes: int) -> int:
         """Returns the number of vectors that a loop computes side by side: several if each is a long chain of
