@@ -7,6 +7,7 @@ import math
 from collections.abc import Container, Iterator
 
 from trivium.backends.cpu.target import CpuTarget
+from trivium.backends.llvm.integers import fit_floats
 from trivium.backends.llvm.memory import FEW_VECTORS, vectors_near
 from trivium.compiler.kernel.affine import Analysis, apart, atom_offsets, holds
 from trivium.compiler.kernel.dtypes import FLOATS, INDEX, bit_width, storage_bytes
@@ -337,8 +338,9 @@ class _Planner:
 
     def _is_scalar(self, op: str, dtype: str) -> bool:
         """Whether an operation has no vector form and is computed lane by lane."""
-        divides = op in ("divide", "remainder") and dtype not in FLOATS
-        return divides and not self._target.divides_integers_in_lanes
+        if op not in ("divide", "remainder") or dtype in FLOATS or self._target.divides_integers_in_lanes:
+            return False
+        return not fit_floats(self._target, bit_width(dtype))
 
 
 def _count(extent: int | Register) -> int:

@@ -5,21 +5,47 @@ from __future__ import annotations
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import I1, Code, element, mangle
+from trivium.backends.llvm.code import F32, F64, I1, Code, element, mangle, shaped
+from trivium.backends.llvm.target import LlvmTarget
 
 
 def divide(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:
     """Returns a / b rounded toward zero; x / 0 is all ones, and the smallest number / -1 is itself."""
     zero, divisor = _safe_divisor(code, a, b, signed)
-    quotient = code.builder.sdiv(a, divisor) if signed else code.builder.udiv(a, divisor)
-    return code.select(zero, -1, quotient)
+    return code.select(zero, -1, _quotient(code, a, divisor, signed))
 
 
 def remainder(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:
     """Returns the remainder of `divide`, with the sign of a; x % 0 is x."""
     zero, divisor = _safe_divisor(code, a, b, signed)
-    rest = code.builder.srem(a, divisor) if signed else code.builder.urem(a, divisor)
+    if divides_in_floats(code.target, a.type) and not isinstance(b, ll.Constant):
+        rest = code.builder.sub(a, code.builder.mul(_quotient(code, a, divisor, signed), divisor))
+    else:
+        rest = code.builder.srem(a, divisor) if signed else code.builder.urem(a, divisor)
     return code.select(zero, a, rest)
+
+
+def divides_in_floats(target: LlvmTarget, type_: ll.Type) -> bool:
+    """Whether floats divide these integers: processors divide those one by one, but floats in lanes."""
+    return isinstance(type_, ll.VectorType) and fit_floats(target, type_.element.width)
+
+
+def fit_floats(target: LlvmTarget, bits: int) -> bool:
+    """Whether quotients of floats, rounded toward zero, are those of integers with so many bits: those of numbers
+    below 2^16 in f32, and below 2^32 in f64. A quotient a / b that is no integer is at least 1 / b away from the next
+    one, and rounding moves it by less than that."""
+    return bits <= 32 and not target.lanes_apart and target.wide_products
+
+
+def _quotient(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:
+    """Returns a / b rounded toward zero, where that does not trap."""
+    builder = code.builder
+    if not divides_in_floats(code.target, a.type) or isinstance(b, ll.Constant):
+        return builder.sdiv(a, b) if signed else builder.udiv(a, b)
+    kind = shaped(F64 if a.type.element.width > 16 else F32, a.type)
+    wide = [builder.sitofp(each, kind) if signed else builder.uitofp(each, kind) for each in (a, b)]
+    found = builder.fdiv(*wide)
+    return builder.fptosi(found, a.type) if signed else builder.fptoui(found, a.type)
 
 
 def _safe_divisor(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> tuple[ll.Value, ll.Value]:

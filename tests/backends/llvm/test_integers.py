@@ -47,6 +47,26 @@ def test_integer_division_never_traps(dtype: str) -> None:
         assert rest == (x if y == 0 else x - expected * y)
 
 
+@pytest.mark.parametrize("dtype", ["i16", "ui16", "i32", "ui32"])
+def test_quotients_next_to_integers(dtype: str) -> None:
+    """Vectors divide in floats, which must not round up to the next integer."""
+    limits = np.iinfo(numpy_dtype(dtype))
+    if limits.bits == 16:
+        b = np.arange(1, limits.max + 1, dtype=np.int64)
+    else:
+        drawn = np.random.default_rng(7).integers(1, limits.max, 30_000, dtype=np.int64)
+        b = np.concatenate([np.arange(1, 30_000), drawn, limits.max - np.arange(100)])
+    most = limits.max // b * b
+    a = np.concatenate([most, most - 1, np.maximum(most - b - 1, 0), np.full_like(b, limits.max)])
+    b = np.tile(b, 4)
+    if limits.min:
+        a, b = np.concatenate([a, -a, a, -a]), np.concatenate([b, b, -b, -b])
+    expected = np.abs(a) // np.abs(b) * np.sign(a) * np.sign(b)
+    a, b = a.astype(limits.dtype), b.astype(limits.dtype)
+    np.testing.assert_array_equal(apply("divide", a, b, dtype=dtype), expected)
+    np.testing.assert_array_equal(apply("remainder", a, b, dtype=dtype), a - expected * b)
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_shifts_beyond_the_width(dtype: str) -> None:
     bits = np.iinfo(numpy_dtype(dtype)).bits
