@@ -69,6 +69,17 @@ class Exponential:
         found = scaled(code, value, n) if code.target.ldexp else self.scale(code, value, self.integer_of(code, rounded))
         return code.select(kept, found, 0.0)
 
+    def of_two(self, code: Code, y: ll.Value) -> ll.Value:
+        """2^y = 2^n exp(r ln 2), where n = round(y)"""
+        kept = code.builder.fcmp_unordered(">=", y, code.like(y, -float(self.bias + self.digits)))
+        most = float(self.bias + 1)
+        y = code.select(kept, code.select(code.compare(">", y, most), most, y), 0.0)
+        rounded = code.add(y, self.shift)
+        n = code.sub(rounded, self.shift)
+        value = self.reduced(code, code.mul(code.sub(y, n), math.log(2)))
+        found = scaled(code, value, n) if code.target.ldexp else self.scale(code, value, self.integer_of(code, rounded))
+        return code.select(kept, found, 0.0)
+
     def expm1(self, code: Code, x: ll.Value) -> ll.Value:
         """exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1)"""
         y = code.select(code.compare(">", x, self.overflow), self.overflow, x)

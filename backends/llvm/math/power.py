@@ -6,6 +6,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.llvm.code import F64, I64, Code, Literal, literal
 from trivium.backends.llvm.math import f64
+from trivium.backends.llvm.math.exponential import Exponential
 
 ATANH = (
     0.13266839885182868, 0.13248417892123426, 0.15387165884652151, 0.18181773954322017, 0.2222222266808859,
@@ -20,7 +21,7 @@ Pair = tuple[ll.Value, ll.Value]
 
 def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     """exp(y log |x|), with the sign of x if y is an odd integer."""
-    if (found := by_root(code, x, y)) is not None:
+    if (found := by_exponent(code, x, y, f64.exp)) is not None:
         return found
     a = code.abs(x)
     magnitude = _exponential(code, _product(code, _logarithm(code, a), y))
@@ -31,8 +32,11 @@ def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     return _signed(code, x, y, _at_infinity(code, a, y, magnitude))
 
 
-def by_root(code: Code, x: ll.Value, y: ll.Value) -> ll.Value | None:
-    """x^(1/2) or x^(3/2), if y is known to be one of these: unlike roots, powers of -0 and -inf are positive."""
+def by_exponent(code: Code, x: ll.Value, y: ll.Value, exp: Exponential) -> ll.Value | None:
+    """2^y, if x is known to be 2. x^(1/2) or x^(3/2), if y is known to be one of these: unlike roots, powers of -0 and
+    -inf are positive."""
+    if isinstance(x, Literal) and x.constant == literal(x.type, 2.0).constant:
+        return exp.of_two(code, y)
     if not isinstance(y, Literal) or y.constant not in (literal(y.type, each).constant for each in (0.5, 1.5)):
         return None
     root = code.intrinsic("llvm.sqrt", x)

@@ -49,11 +49,13 @@ def test_special_cases(name: str) -> None:
     np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(expected[zeros]))
 
 
-def with_constant(exponent: float, name: str, x: np.ndarray) -> np.ndarray:
+def with_constant(constant: float, name: str, x: np.ndarray, is_base: bool = False) -> np.ndarray:
+    """Returns powers with a constant exponent, or base."""
     b = KernelBuilder("power")
     source, target = b.input("x", name, x.shape), b.output("y", name, x.shape)
     with b.parallel(x.size) as (i,):
-        b.store(target, b.apply("power", b.load(source, i), b.constant(exponent, name)), i)
+        operands = b.load(source, i), b.constant(constant, name)
+        b.store(target, b.apply("power", *(operands[::-1] if is_base else operands)), i)
     return run(b.build(), x)
 
 
@@ -78,6 +80,24 @@ def test_powers_of_two_are_exact(name: str) -> None:
     exact = np.ldexp(TYPES[name](1), y)
     np.testing.assert_array_equal(compiled("power", name, np.full(len(y), 2), y), exact)
     np.testing.assert_array_equal(compiled("power", name, np.full(len(y), 0.5), -y), exact)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_powers_of_a_constant_two(name: str) -> None:
+    kind = np.finfo(TYPES[name])
+    whole = np.arange(kind.minexp - kind.nmant, kind.maxexp).astype(kind.dtype)
+    np.testing.assert_array_equal(with_constant(2, name, whole, True), np.ldexp(TYPES[name](1), whole.astype(int)))
+    y = np.random.default_rng(0).uniform(kind.minexp, kind.maxexp, 2000)
+    y = np.concatenate([y, np.random.default_rng(1).normal(size=2000)]).astype(kind.dtype)
+    with mpmath.workprec(250):
+        exact = [mpmath.power(2, mpmath.mpf(float(each))) for each in y]
+        pairs = zip(with_constant(2, name, y, True).tolist(), exact, strict=True)
+        assert max(distance(a, b, kind.dtype.type) for a, b in pairs) <= 2
+    least = kind.minexp - kind.nmant
+    ends = np.array([kind.maxexp, least - 2, least - 1, least - 0.25, 1e30, -1e30, INF, -INF, np.nan, -0.0], kind.dtype)
+    tiny = kind.smallest_subnormal
+    expected = np.array([INF, 0, 0, tiny, INF, 0, INF, 0, np.nan, 1], kind.dtype)
+    np.testing.assert_array_equal(with_constant(2, name, ends, True), expected)
 
 
 @pytest.mark.parametrize("name", TYPES)
