@@ -25,6 +25,7 @@ from trivium.compiler.passes.recognize import Recognize
 from trivium.compiler.passes.refine import RefineShapes
 from trivium.compiler.passes.sharding import DropSharding
 from trivium.compiler.passes.skipped_rows import SkipRows
+from trivium.compiler.passes.sliced_products import SlicedProducts
 from trivium.compiler.passes.split_batches import SplitBatches
 from trivium.compiler.passes.strided_gradients import StridedGradients
 from trivium.compiler.passes.tile import Tile
@@ -51,6 +52,7 @@ PIPELINE = (
     TurnedKernels(),
     CLEAN_UP,
     HoistInvariants(),
+    SlicedProducts(),
 )
 
 

@@ -41,7 +41,7 @@ def _hoist_in(block: Block) -> bool:
 
 
 def _hoist_from(loop: While) -> bool:
-    body, fixed = loop.body.block, _fixed(loop)
+    body, fixed = loop.body.block, fixed_arguments(loop)
     assert loop.block is not None
     invariant: dict[Operation, None] = {}
     for op in body:
@@ -58,7 +58,7 @@ def _hoist_from(loop: While) -> bool:
     return bool(moved)
 
 
-def _fixed(loop: While) -> dict[Value, Value]:
+def fixed_arguments(loop: While) -> dict[Value, Value]:
     """Returns the arguments of the body that it returns unchanged, with what they are."""
     returned = loop.body.terminator.operands
     triples = zip(loop.body.arguments, returned, loop.operand, strict=True)

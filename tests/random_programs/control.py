@@ -144,9 +144,36 @@ def small_loop(g: Generator) -> None:
     g.offer(*g.add(ops.While([count, few, table], region(types, cond), region(types, body)))[1:])
 
 
+def loop_over_rows(g: Generator) -> None:
+    """A loop that adds up products of rows, which it reads forwards or backwards, and weights, as recurrent networks
+    do."""
+    value = g.float_value(rank=2, most=3)
+    rows, *batch, width = value.type.static_shape
+    if 0 in value.type.shape or rows > 16:
+        raise Rejected
+    kind, columns, backwards = value.type.element_type, g.number(1, 9), g.chance(0.4)
+    weights, count = g.of_type(tensor(width, columns, of=kind)), g.constant(np.int32(0))
+    total = g.of_type(tensor(*batch, columns, of=kind))
+    types, limit = [count.type, total.type, weights.type], g.pick((rows, rows, rows - 1, rows + 2))
+
+    def cond(b: Builder, i: Value, x: Value, w: Value) -> Value:
+        return b.add(ops.Compare(i, b.add(ops.Constant(np.int32(limit))), ops.ComparisonDirection.LT))
+
+    def body(b: Builder, i: Value, x: Value, w: Value) -> list[Value]:
+        one, zero, last = (b.add(ops.Constant(np.int32(number))) for number in (1, 0, rows - 1))
+        at = b.add(ops.Subtract(last, i)) if backwards else i
+        row = b.add(ops.DynamicSlice(value, [at, *(zero for _ in batch), zero], [1, *batch, width]))
+        row = b.add(ops.Reshape(row, result=value.type.with_shape((*batch, width))))
+        numbers = ops.DotDimensionNumbers((), (), (len(batch),), (0,))
+        found = b.add(ops.Add(x, b.add(ops.DotGeneral(row, w, numbers))))
+        return [b.add(ops.Add(i, one)), found, w]
+
+    g.offer(g.add(ops.While([count, total, weights], region(types, cond), region(types, body)))[1])
+
+
 def barrier(g: Generator) -> None:
     values = list(dict.fromkeys(g.value() for _ in range(g.number(1, 2))))
     g.offer(*g.add(ops.OptimizationBarrier(values)))
 
 
-FAMILIES = (branch, case, loop, loop, loop_of_scalars, small_loop, small_loop, barrier)
+FAMILIES = (branch, case, loop, loop, loop_of_scalars, small_loop, small_loop, loop_over_rows, barrier)
