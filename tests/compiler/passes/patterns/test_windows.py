@@ -55,9 +55,39 @@ def test_padding_of_windows_that_are_alone(case: str, kind: type[Op], init: floa
     assert windows_of(rewritten(module, WINDOWS, [X])) == [(left, margins)]
 
 
+GAPS: dict[str, tuple[list[int], list[tuple[int, int]], list[int]]] = {
+    "one dimension": ([1, 3, 1], [(0, 0), (2, 2), (0, 0)], [1, 3, 1]),
+    "part of what is repeated": ([1, 4, 1], [(0, 0), (1, 2), (0, 0)], [1, 4, 1]),
+    "two dimensions": ([1, 3, 2], [(0, 0), (2, 2), (1, 0)], [1, 3, 2]),
+    "cut": ([1, 2, 3], [(0, 0), (-3, 0), (2, -4)], [1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("by_pad", [False, True])
+@pytest.mark.parametrize("case", GAPS)
+def test_windows_that_reach_to_the_next_element(case: str, by_pad: bool) -> None:
+    sizes, padding, apart = GAPS[case]
+    if not by_pad:
+        module = window(ops.Add, 0.0, sizes, padding, base_dilations=apart)
+    else:
+
+        def body(b, x):
+            fold = region([tensor()] * 2, lambda b, p, q: b.add(ops.Add(p, q)))
+            zero, edges = b.add(ops.Constant(np.float32(0))), zip(*padding, strict=True)
+            padded = b.add(ops.Pad(x, zero, *edges, [gap - 1 for gap in apart]))
+            return b.add(ops.ReduceWindow([padded], [zero], sizes, body=fold))
+
+        module = program_of([tensor(*X.shape)], body)
+    assert not windows_of(rewritten(module, WINDOWS, [X]))
+
+
 @pytest.mark.parametrize(
     "module",
     [
+        window(ops.Add, 0.0, [1, 3, 1], [(0, 0), (2, 3), (0, 0)], base_dilations=[1, 3, 1]),  # beyond the last element
+        window(ops.Add, 0.0, [1, 3, 1], [(0, 0), (3, 2), (0, 0)], base_dilations=[1, 3, 1]),
+        window(ops.Add, 0.0, [1, 4, 1], [(0, 0), (3, 2), (0, 0)], base_dilations=[1, 3, 1]),  # sometimes two elements
+        window(ops.Maximum, 0.0, [1, 3, 1], [(0, 0), (2, 2), (0, 0)], base_dilations=[1, 3, 1]),
         window(ops.Add, 1.0, [1, 10, 1], [(0, 0), (1, 2), (0, 0)]),  # each initial value counts
         window(ops.Multiply, 0.5, [1, 10, 1], [(0, 0), (1, 2), (0, 0)]),
         window(ops.Subtract, 0.0, [1, 10, 1], [(0, 0), (1, 2), (0, 0)]),
