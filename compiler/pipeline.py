@@ -21,6 +21,7 @@ from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.padding import ExplicitPadding
 from trivium.compiler.passes.quantization import ExpandQuantized
+from trivium.compiler.passes.ragged_products import RaggedProducts
 from trivium.compiler.passes.recognize import Recognize
 from trivium.compiler.passes.refine import RefineShapes
 from trivium.compiler.passes.sharding import DropSharding
@@ -91,4 +92,7 @@ def optimize(
     if target is not None and target.attention and target.widest_chain("bf16"):
         # The products of attention are for matrix instructions.
         own = (SplitBatches(), CLEAN_UP, *own)
-    return run_passes(module.clone() if copy else module, (*PIPELINE, *own), verify=verify, observe=observe)
+    # Before they are written out, without loops.
+    first = () if target is None or target.tiles is None else (Inline(), RaggedProducts())
+    passes = *first, *PIPELINE, *own
+    return run_passes(module.clone() if copy else module, passes, verify=verify, observe=observe)
