@@ -60,6 +60,20 @@ def gpt2() -> Example:
     return Part(model, "input_ids"), (torch.randint(0, 50_000, (1, 128)),)
 
 
+def experts(length: int) -> Callable[[], Example]:
+    """Two layers of Qwen3's kind, of which each token uses 4 of 32 experts."""
+
+    def example() -> Example:
+        from transformers import Qwen3MoeConfig, Qwen3MoeModel
+
+        sizes = {"hidden_size": 512, "moe_intermediate_size": 512, "num_hidden_layers": 2, "head_dim": 64}
+        counts = {"num_attention_heads": 8, "num_key_value_heads": 2, "num_experts": 32, "num_experts_per_tok": 4}
+        model = Qwen3MoeModel(Qwen3MoeConfig(vocab_size=1000, use_cache=False, **sizes, **counts))
+        return Part(model, "input_ids"), (torch.randint(0, 1000, (1, length)),)
+
+    return example
+
+
 class Decoder(NN.Module):
     """One step of a decoder: the token after the first half of a static cache, which is the same in every call."""
 
@@ -152,6 +166,8 @@ DEPLOYED = "ResNet-50 b1", "MobileNetV2 b1"
 ROWS: tuple[Row, ...] = (
     *(kind(name, example, flops=flops) for name, (example, flops) in MODELS.items() for kind in (live, frozen)),
     live("GPT-2 step, static cache of 256", decoder, flops=0.25e9),
+    live("32 experts s128", experts(128)),
+    live("32 experts, one token", experts(1)),
     Row("GPT-2 steps, growing cache", growing_cache, tolerance=None),
     *(deployed(name, MODELS[name][0], flops=MODELS[name][1]) for name in DEPLOYED),
 )

@@ -83,6 +83,11 @@ def _indexed() -> tuple[torch.Tensor, ...]:
     return torch.randn(1024, 1024), torch.randint(0, 1024, (1024, 1024))
 
 
+def _integers() -> tuple[torch.Tensor, ...]:
+    x, y = torch.randint(1, 1 << 15, (2, 1024, 1024), dtype=torch.int16)
+    return x, y
+
+
 def _rotated() -> tuple[torch.Tensor, ...]:
     return torch.randn(2, 8, 256, 64), torch.polar(torch.ones(256, 32), torch.randn(256, 32))
 
@@ -99,6 +104,8 @@ def stft(x: torch.Tensor) -> torch.Tensor:
 ROWS = (
     row("f32 to i32 1024x1024", lambda x: (x * 50).int(), positive(1), quick=True),
     row("fmod 1024x1024", torch.fmod, positive(2)),
+    row("exp2 1024x1024", torch.exp2, positive(1)),
+    row("i16 remainders 1024x1024", torch.remainder, _integers),
     row("floor_divide 1024x1024", torch.floor_divide, positive(2), tolerance=None),
     row("cumsum 1M i64", lambda x: x.cumsum(0), lambda: (torch.randint(0, 10, (1 << 20,)),)),
     row("cumsum 1024x1024", lambda x: x.cumsum(1), randn((1024, 1024))),

@@ -78,9 +78,22 @@ def mobilenet_v2() -> Any:
     return model, torch.randn(4, 3, 224, 224), torch.randint(0, 10, (4,))
 
 
+def efficientnet() -> Any:
+    """With a pool whose windows are larger than the image."""
+    from transformers import EfficientNetConfig, EfficientNetForImageClassification
+
+    from benchmarks.rows.models import Part
+
+    config = EfficientNetConfig(image_size=224, width_coefficient=1.0, depth_coefficient=1.0, hidden_dim=1280)
+    config.num_labels, config.dropout_rate, config.drop_connect_rate = 10, 0.0, 0.0
+    model = Part(EfficientNetForImageClassification(config), "pixel_values")
+    return model, torch.randn(1, 3, 224, 224), torch.randint(0, 10, (1,))
+
+
 ROWS = (
     row("MLP step b128", mlp),
     row("BERT-mini step b8 s128", bert_mini),
     row("ResNet-18 step b4", resnet_18),
     row("MobileNetV2 step b4", mobilenet_v2),
+    row("EfficientNet-B0 step b1", efficientnet),
 )
