@@ -34,7 +34,8 @@ from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
 
-MOST_MEMBERS = 320
+MOST_MEMBERS, MOST_OF_SIBLINGS = 320, 80
+"""The number of ops in one kernel, and up to which another reduction joins it."""
 SMALL = 1 << 12
 """The number of elements up to which values that only the caller reads are computed last."""
 
@@ -148,6 +149,8 @@ class _Fuser:
         demand = group.sole_demand(op)
         if demand is None or isinstance(demand, Opaque) or not self._accepts(group, op):
             return False
+        if group.is_deep and group.form.loops_of(demand) != group.form.space:
+            return False
         return group.form.is_home(op, demand, self._target)
 
     def _joins_sibling(self, op: ops.Reduce, before: int) -> bool:
@@ -155,7 +158,7 @@ class _Fuser:
         the loop over the points, not the loop over the row."""
         for group in self._reductions.get(_reduced(op), ()):
             form = group.form
-            fits = group.position < before and len(group.members) < MOST_MEMBERS // 2
+            fits = group.position < before and len(group.members) < MOST_OF_SIBLINGS
             if fits and isinstance(form, Rows) and form.points == form.space and _shares_input(group, op):
                 for result in op.results:
                     self._demand(group, result, indices_of(form.points), 0)
