@@ -289,7 +289,7 @@ def frac(ctx: Context, x: Value) -> Value:
 
 
 @rule("aten.abs.default")
-def abs_(ctx: Context, x: Value) -> Value:
+def absolute(ctx: Context, x: Value) -> Value:
     """abs(Tensor self) -> Tensor"""
     kind = x.type.element_type
     unsigned = is_boolean(kind) or (is_integer(kind) and not kind.is_signed)

@@ -8,7 +8,7 @@ from functools import reduce
 
 from trivium.importers.gamma import is_pole, lower_and_upper
 from trivium.importers.pytorch.context import Context, Number, rule
-from trivium.importers.pytorch.elementwise import digamma
+from trivium.importers.pytorch.elementwise import absolute, digamma
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F64, I64
@@ -78,7 +78,7 @@ def _any(ctx: Context, x: Value) -> Value:
 @rule("aten.gcd.default", "prims.gcd.default")
 def gcd(ctx: Context, x: Value, other: Value) -> Value:
     """gcd(Tensor self, Tensor other) -> Tensor"""
-    start = [ctx.add(ops.Abs(ctx.shaped(side))) for side in (x, other)]
+    start = [absolute(ctx, ctx.shaped(side)) for side in (x, other)]
     zero = ctx.full_like(start[0], 0)
 
     def unfinished(emit: Context, a: Value, b: Value) -> Value:

@@ -112,6 +112,13 @@ def test_small_integers_are_the_lowest_bits(kind: str, target: str) -> None:
         check(aten.to.dtype, torch.tensor(given, dtype=getattr(torch, kind)), getattr(torch, target))
 
 
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_common_divisors_of_all_integers(kind: str) -> None:
+    """Also of unsigned ones, which have no absolute value."""
+    x, y = ([0, 12, 120, 18, 7, 0], [5, 18, 15, 0, 7, 0])
+    check(aten.gcd.default, *(torch.tensor(each, dtype=getattr(torch, kind)) for each in (x, y)))
+
+
 def test_the_digamma_of_zero() -> None:
     check(aten.digamma.default, torch.tensor([0.0, -0.0, -1.0, -2.0], dtype=torch.float64))
 
