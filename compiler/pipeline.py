@@ -93,6 +93,6 @@ def optimize(
         # The products of attention are for matrix instructions.
         own = (SplitBatches(), CLEAN_UP, *own)
     # Before they are written out, without loops.
-    first = () if target is None or target.tiles is None else (Inline(), RaggedProducts())
+    first = () if target is None or target.tiles is None else (RaggedProducts(),)
     passes = *first, *PIPELINE, *own
     return run_passes(module.clone() if copy else module, passes, verify=verify, observe=observe)

@@ -30,25 +30,26 @@ def scan(
     all, there is no loop."""
     count, together = len(state), min(unroll, length)
 
-    def at(emit: Emit, turn: Value) -> Value:
-        return emit.minus(emit.scalar(length - 1, I32), turn) if reverse else turn
+    def one(emit: Emit, turn: Value, state: Sequence[Value]) -> tuple[Value, Sequence[Value], Sequence[Value]]:
+        """Returns which row a step takes, the next state, and a row of each result."""
+        at = emit.minus(emit.scalar(length - 1, I32), turn) if reverse else turn
+        results = step(emit, state, [row(emit, x, at) for x in rows])
+        return at, results[:count], results[count:]
 
-    def whole_steps() -> Sequence[Value]:
-        carried, made = list(state), []
+    def without_loop() -> Sequence[Value]:
+        last, made = state, []
         for number in range(length):
-            place = at(ctx, ctx.scalar(number, I32))
-            results = step(ctx, carried, [row(ctx, x, place) for x in rows])
-            carried = results[:count]
-            made.append([ctx.unsqueeze(value, [0]) for value in results[count:]])
+            _, last, results = one(ctx, ctx.scalar(number, I32), last)
+            made.append([ctx.unsqueeze(value, [0]) for value in results])
         columns = zip(*(made[::-1] if reverse else made), strict=True)
-        return [*carried, *(ctx.concatenate(column, 0) for column in columns)]
+        return [*last, *(ctx.concatenate(column, 0) for column in columns)]
 
     def steps(emit: Emit, first: Value, number: int, carried: Sequence[Value]) -> Sequence[Value]:
         for later in range(number):
-            place = at(emit, emit.plus(first, emit.scalar(later, I32)) if later else first)
-            results = step(emit, carried[:count], [row(emit, x, place) for x in rows])
-            updated = zip(carried[count:], results[count:], strict=True)
-            carried = [*results[:count], *(with_row(emit, whole, row, place) for whole, row in updated)]
+            turn = emit.plus(first, emit.scalar(later, I32)) if later else first
+            at, following, results = one(emit, turn, carried[:count])
+            updated = zip(carried[count:], results, strict=True)
+            carried = [*following, *(with_row(emit, whole, row, at) for whole, row in updated)]
         return carried
 
     def condition(emit: Emit, turn: Value, *carried: Value) -> Value:
@@ -58,7 +59,7 @@ def scan(
         return [emit.plus(turn, emit.scalar(together, I32)), *steps(emit, turn, together, carried)]
 
     if together == length and length:
-        return whole_steps()
+        return without_loop()
     wholes = [ctx.full(kind.static_shape, 0, kind.element_type) for kind in collected]
     if not length:
         return [*state, *wholes]

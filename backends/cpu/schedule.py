@@ -350,7 +350,7 @@ def _count(extent: int | Register) -> int:
 def _held(block: Block) -> int:
     """Returns the largest number of registers that a loop in a block keeps its sums in; two for an extreme."""
     loops = (i for i in walk(block) if isinstance(i, Loop))
-    return max((len(loop.inits) * (1 + (loop.combiner not in ("add", "multiply"))) for loop in loops), default=1) or 1
+    return max([1, *(len(loop.inits) * (1 + (loop.combiner not in ("add", "multiply"))) for loop in loops)])
 
 
 def _alive(block: Block) -> int:

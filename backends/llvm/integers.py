@@ -12,36 +12,41 @@ from trivium.backends.llvm.target import LlvmTarget
 def divide(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:
     """Returns a / b rounded toward zero; x / 0 is all ones, and the smallest number / -1 is itself."""
     zero, divisor = _safe_divisor(code, a, b, signed)
-    return code.select(zero, -1, _quotient(code, a, divisor, signed))
+    if _divides_in_floats(code, b):
+        quotient = _quotient(code, a, divisor, signed)
+    else:
+        quotient = code.builder.sdiv(a, divisor) if signed else code.builder.udiv(a, divisor)
+    return code.select(zero, -1, quotient)
 
 
 def remainder(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:
     """Returns the remainder of `divide`, with the sign of a; x % 0 is x."""
     zero, divisor = _safe_divisor(code, a, b, signed)
-    if divides_in_floats(code.target, a.type) and not isinstance(b, ll.Constant):
+    if _divides_in_floats(code, b):
         rest = code.builder.sub(a, code.builder.mul(_quotient(code, a, divisor, signed), divisor))
     else:
         rest = code.builder.srem(a, divisor) if signed else code.builder.urem(a, divisor)
     return code.select(zero, a, rest)
 
 
-def divides_in_floats(target: LlvmTarget, type_: ll.Type) -> bool:
-    """Whether floats divide these integers: processors divide those one by one, but floats in lanes."""
-    return isinstance(type_, ll.VectorType) and fit_floats(target, type_.element.width)
-
-
 def fit_floats(target: LlvmTarget, bits: int) -> bool:
-    """Whether quotients of floats, rounded toward zero, are those of integers with so many bits: those of numbers
-    below 2^16 in f32, and below 2^32 in f64. A quotient a / b that is no integer is at least 1 / b away from the next
-    one, and rounding moves it by less than that."""
+    """Whether vectors of integers of this width are converted to floats and divided as such, because the processor has
+    no division of integers in lanes. The result is exact for integers of up to 16 bits in f32, and of up to 32 bits in
+    f64: if a / b is not an integer, it differs from the nearest integer by at least 1 / b, and rounding changes it by
+    less."""
     return bits <= 32 and not target.lanes_apart and target.wide_products
 
 
+def _divides_in_floats(code: Code, divisor: ll.Value) -> bool:
+    """Whether `_quotient` divides by this. LLVM multiplies by the reciprocal of a literal."""
+    type_ = divisor.type
+    is_vector = isinstance(type_, ll.VectorType) and not isinstance(divisor, ll.Constant)
+    return is_vector and fit_floats(code.target, type_.element.width)
+
+
 def _quotient(code: Code, a: ll.Value, b: ll.Value, signed: bool) -> ll.Value:
-    """Returns a / b rounded toward zero, where that does not trap."""
+    """Returns a / b rounded toward zero, computed in floats, where b is not 0 and the result does not overflow."""
     builder = code.builder
-    if not divides_in_floats(code.target, a.type) or isinstance(b, ll.Constant):
-        return builder.sdiv(a, b) if signed else builder.udiv(a, b)
     kind = shaped(F64 if a.type.element.width > 16 else F32, a.type)
     wide = [builder.sitofp(each, kind) if signed else builder.uitofp(each, kind) for each in (a, b)]
     found = builder.fdiv(*wide)

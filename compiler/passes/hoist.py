@@ -4,6 +4,7 @@ kernels that read it."""
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -45,8 +46,8 @@ def _hoist_from(loop: While) -> bool:
     assert loop.block is not None
     invariant: dict[Operation, None] = {}
     for op in body:
-        varies = any(_varies(value, body, fixed, invariant) for value in _read(op))
-        if op is not body.last and op.is_pure and not varies:
+        changes = any(varies(value, body, fixed, invariant) for value in _read(op))
+        if op is not body.last and op.is_pure and not changes:
             invariant[op] = None
     moved = _with_sources([op for op in invariant if _is_expensive(op)], invariant)
     for op in (op for op in invariant if op in moved):
@@ -69,7 +70,7 @@ def _read(op: Operation) -> list[Value]:
     return [*op.operands, *(value for region in op.regions for value in region.free_values())]
 
 
-def _varies(value: Value, body: Block, fixed: dict[Value, Value], invariant: dict[Operation, None]) -> bool:
+def varies(value: Value, body: Block, fixed: Mapping[Value, Value], invariant: Container[Operation] = ()) -> bool:
     """Whether a value may differ from iteration to iteration."""
     if isinstance(value, BlockArgument):
         return value.block is body and value not in fixed

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from trivium.compiler.passes.manager import Pass, blocks
+from trivium.compiler.passes.tile import number
 from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Builder, Rewriter, region
 from trivium.ir.core import Value
@@ -54,8 +55,7 @@ class RaggedProducts(Pass):
         found = [op for block in blocks(module) for op in block if isinstance(op, RaggedDot) and _is_plain(op)]
         for op in found:
             rewriter = Rewriter(op)
-            sums = op.ragged_dot_dimension_numbers.lhs_contracting_dimensions == (0,)
-            rewriter.replace(_sums(rewriter, op) if sums else _rows(rewriter, op))
+            rewriter.replace(_sums(rewriter, op) if _sums_up(op) else _rows(rewriter, op))
         return bool(found)
 
 
@@ -68,11 +68,16 @@ def _is_plain(op: RaggedDot) -> bool:
         return False
     if numbers.lhs_batching_dimensions or op.result.type.size == 0 or op.lhs.type.size == 0:
         return False
-    if numbers.lhs_contracting_dimensions == (0,):
-        alike = numbers.rhs_contracting_dimensions == (0,) and op.rhs.type.rank == 2
-        return alike and op.group_sizes.type.size >= FEWEST
-    alike = numbers.rhs_group_dimensions == (0,) and op.rhs.type.rank == 3
-    return alike and op.group_sizes.type.size >= FEWEST
+    if op.group_sizes.type.size < FEWEST:
+        return False
+    if _sums_up(op):
+        return numbers.rhs_contracting_dimensions == (0,) and op.rhs.type.rank == 2
+    return numbers.rhs_group_dimensions == (0,) and op.rhs.type.rank == 3
+
+
+def _sums_up(op: RaggedDot) -> bool:
+    """Whether the rows are contracted."""
+    return op.ragged_dot_dimension_numbers.lhs_contracting_dimensions == (0,)
 
 
 def _rows(b: Rewriter, op: RaggedDot) -> Value:
@@ -82,14 +87,14 @@ def _rows(b: Rewriter, op: RaggedDot) -> Value:
     shape = matrices.type.static_shape
 
     def group(b: Builder, place: Value, first: Value, last: Value, result: Value) -> Value:
-        matrix = b.add(DynamicSlice(matrices, [place, _number(b, 0), _number(b, 0)], [1, *shape[1:]]))
+        matrix = b.add(DynamicSlice(matrices, [place, number(b, 0), number(b, 0)], [1, *shape[1:]]))
         matrix = b.add(Reshape(matrix, result=matrices.type.with_shape(shape[1:])))
 
         def block(b: Builder, begin: Value, inside: Callable[[Builder, int], Value], result: Value) -> Value:
             product = _dot(b, op, _block(b, op.lhs, begin, size), matrix, numbers, kind.element_type)
             old = _block(b, result, begin, size)
             new = b.add(Select(inside(b, kind.static_shape[1]), product, old))
-            return b.add(DynamicUpdateSlice(result, new, [begin, _number(b, 0)]))
+            return b.add(DynamicUpdateSlice(result, new, [begin, number(b, 0)]))
 
         return _over_blocks(b, count, size, first, last, result, block)
 
@@ -117,7 +122,7 @@ def _sums(b: Rewriter, op: RaggedDot) -> Value:
         total = _over_blocks(b, count, size, first, last, zeros, block)
         total = b.add(Convert(total, result=kind.with_shape(one.static_shape))) if narrow else total
         row = b.add(Reshape(total, result=kind.with_shape((1, *one.static_shape))))
-        return b.add(DynamicUpdateSlice(result, row, [place, *(_number(b, 0) for _ in one.static_shape)]))
+        return b.add(DynamicUpdateSlice(result, row, [place, *(number(b, 0) for _ in one.static_shape)]))
 
     return _over_groups(b, op, b.add(Constant(DenseElements.splat(0, kind))), group)
 
@@ -130,13 +135,13 @@ def _over_groups(b: Builder, op: RaggedDot, init: Value, group: Callable[..., Va
     def body(b: Builder, place: Value, first: Value, value: Value) -> list[Value]:
         size = b.add(Reshape(b.add(DynamicSlice(sizes, [place], [1])), result=tensor(of=I64)))
         last = b.add(Add(first, size))
-        begin, end = b.add(Maximum(first, _number(b, 0))), b.add(Minimum(last, _number(b, rows)))
+        begin, end = b.add(Maximum(first, number(b, 0))), b.add(Minimum(last, number(b, rows)))
         inhabited = region([], lambda b: group(b, place, begin, end, value))
         (changed,) = b.add(If(_less(b, begin, end), inhabited, region([], lambda _: value)))
-        return [b.add(Add(place, _number(b, 1))), last, changed]
+        return [b.add(Add(place, number(b, 1))), last, changed]
 
-    start = [_number(b, 0), _number(b, 0), init]
-    return _while(b, start, lambda b, place, *_: _less(b, place, _number(b, groups)), body)[2]
+    start = [number(b, 0), number(b, 0), init]
+    return _while(b, start, lambda b, place, *_: _less(b, place, number(b, groups)), body)[2]
 
 
 def _block_size(op: RaggedDot) -> int:
@@ -152,7 +157,7 @@ def _over_blocks(
 
     def body(b: Builder, at: Value, value: Value) -> list[Value]:
         # The last block begins early enough to end with the rows.
-        begin = b.add(Minimum(at, _number(b, count - size)))
+        begin = b.add(Minimum(at, number(b, count - size)))
 
         def inside(b: Builder, columns: int) -> Value:
             kind = tensor(size, of=I64)
@@ -160,14 +165,14 @@ def _over_blocks(
             own = b.add(And(_at_least(b, places, _spread(b, at, kind)), _less(b, places, _spread(b, last, kind))))
             return b.add(BroadcastInDim(own, (0,), result=own.type.with_shape((size, columns))))
 
-        following = b.add(Minimum(b.add(Add(at, _number(b, size))), last))
+        following = b.add(Minimum(b.add(Add(at, number(b, size))), last))
         return [following, block(b, begin, inside, value)]
 
     return _while(b, [first, init], lambda b, at, _: _less(b, at, last), body)[1]
 
 
 def _block(b: Builder, value: Value, begin: Value, size: int) -> Value:
-    return b.add(DynamicSlice(value, [begin, _number(b, 0)], [size, value.type.static_shape[1]]))
+    return b.add(DynamicSlice(value, [begin, number(b, 0)], [size, value.type.static_shape[1]]))
 
 
 def _as_stored(op: RaggedDot) -> tuple[Value, DotDimensionNumbers]:
@@ -193,10 +198,6 @@ def _while(
 ) -> list[Value]:
     types = [value.type for value in inits]
     return list(b.add(While(list(inits), region(types, goes_on), region(types, body))))
-
-
-def _number(b: Builder, number: int) -> Value:
-    return b.add(Constant(DenseElements.splat(number, tensor(of=I64))))
 
 
 def _spread(b: Builder, number: Value, kind: TensorType) -> Value:

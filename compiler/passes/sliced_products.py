@@ -11,12 +11,13 @@ from typing import ClassVar
 import numpy as np
 
 from trivium.compiler.passes.dimensions import with_extent
-from trivium.compiler.passes.hoist import fixed_arguments
+from trivium.compiler.passes.hoist import fixed_arguments, varies
 from trivium.compiler.passes.manager import Pass, blocks
+from trivium.compiler.passes.patterns.contraction import with_numbers
 from trivium.compiler.passes.patterns.matching import splat
 from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Rewriter
-from trivium.ir.core import BlockArgument, Value
+from trivium.ir.core import Value
 from trivium.ir.func import Module
 from trivium.ir.ops import (
     Add,
@@ -104,8 +105,7 @@ def _move(op: DotGeneral, side: str, turns: int, fixed: Mapping[Value, Value], l
         len(numbers.lhs_batching_dimensions) if side == "lhs" else kind.rank - len(free)
     )
     before = Rewriter(loop)
-    options = {name: value for name, value in op.attributes.items() if name != "dot_dimension_numbers"}
-    product = before.add(DotGeneral(left, right, numbers, result=kind, extra=op.extra, **options))
+    product = before.add(with_numbers(op, left, right, numbers, kind))
     rewriter = Rewriter(op)
     start = row.slice.start_indices[row.dimension]
     zero = rewriter.add(Constant(DenseElements.splat(np.asarray(0, start.type.dtype), start.type)))
@@ -136,10 +136,7 @@ def _row(value: Value, loop: While, fixed: Mapping[Value, Value]) -> _Row | None
 
 def _before(value: Value, loop: While, fixed: Mapping[Value, Value]) -> Value | None:
     """Returns a value of the loop's body as it is before the loop; None if it may change."""
-    if value in fixed:
-        return fixed[value]
-    own = value.block if isinstance(value, BlockArgument) else value.defining_op and value.defining_op.block
-    return None if own is loop.body.block else value
+    return None if varies(value, loop.body.block, fixed) else fixed.get(value, value)
 
 
 def _numbers(op: DotGeneral, side: str, row: _Row) -> DotDimensionNumbers:

@@ -170,32 +170,32 @@ def _emit(chain: _Chain, size: int) -> Block:
     types = [tensor(of=I64), kind]
 
     def goes_on(b: Builder, turn: Value, _: Value) -> Value:
-        return b.add(ops.Compare(turn, _number(b, count), comparison_direction="LT"))
+        return b.add(ops.Compare(turn, number(b, count), comparison_direction="LT"))
 
     def body(b: Builder, turn: Value, whole: Value) -> list[Value]:
         # The last tile begins early enough to end with the dimension: it repeats what the tile before has computed.
-        begin = b.add(ops.Multiply(turn, _number(b, size)))
-        start = b.add(ops.Minimum(begin, _number(b, chain.extent - size)))
+        begin = b.add(ops.Multiply(turn, number(b, size)))
+        start = b.add(ops.Minimum(begin, number(b, chain.extent - size)))
         part = _tile_of(b, chain, start, size)
         updated = b.add(ops.DynamicUpdateSlice(whole, part, _at(b, kind.rank, chain.dimension, start)))
-        return [b.add(ops.Add(turn, _number(b, 1))), updated]
+        return [b.add(ops.Add(turn, number(b, 1))), updated]
 
     location = chain.last.location
     regions = region(types, goes_on, location), region(types, body, location)
-    results = rewriter.add(ops.While([_number(rewriter, 0), zero], *regions))
+    results = rewriter.add(ops.While([number(rewriter, 0), zero], *regions))
     rewriter.replace(results[1])
     for op in chain.inner:
         op.erase()
     return regions[1].block
 
 
-def _number(b: Builder, number: int) -> Value:
+def number(b: Builder, number: int) -> Value:
     return b.add(ops.Constant(DenseElements.splat(number, tensor(of=I64))))
 
 
 def _at(b: Builder, rank: int, dimension: int, start: Value) -> list[Value]:
     """Returns the indices of a box that begins at `start` along a dimension, and at zero along the others."""
-    return [start if d == dimension else _number(b, 0) for d in range(rank)]
+    return [start if d == dimension else number(b, 0) for d in range(rank)]
 
 
 def _tile_of(b: Builder, chain: _Chain, start: Value, size: int) -> Value:

@@ -65,9 +65,14 @@ class Exponential:
         kept = code.builder.fcmp_unordered(">=", x, code.like(x, self.underflow))
         x = code.select(kept, code.select(code.compare(">", x, self.overflow), self.overflow, x), 0.0)
         rounded, n, r = self.parts(code, x)
+        return code.select(kept, self._scaled(code, r, rounded, n), 0.0)
+
+    def _scaled(self, code: Code, r: ll.Value, rounded: ll.Value, n: ll.Value) -> ll.Value:
+        """2^n exp(r), given n + `shift` and n"""
         value = self.reduced(code, r)
-        found = scaled(code, value, n) if code.target.ldexp else self.scale(code, value, self.integer_of(code, rounded))
-        return code.select(kept, found, 0.0)
+        if code.target.ldexp:
+            return scaled(code, value, n)
+        return self.scale(code, value, self.integer_of(code, rounded))
 
     def of_two(self, code: Code, y: ll.Value) -> ll.Value:
         """2^y = 2^n exp(r ln 2), where n = round(y)"""
@@ -76,9 +81,8 @@ class Exponential:
         y = code.select(kept, code.select(code.compare(">", y, most), most, y), 0.0)
         rounded = code.add(y, self.shift)
         n = code.sub(rounded, self.shift)
-        value = self.reduced(code, code.mul(code.sub(y, n), math.log(2)))
-        found = scaled(code, value, n) if code.target.ldexp else self.scale(code, value, self.integer_of(code, rounded))
-        return code.select(kept, found, 0.0)
+        r = code.mul(code.sub(y, n), math.log(2))
+        return code.select(kept, self._scaled(code, r, rounded, n), 0.0)
 
     def expm1(self, code: Code, x: ll.Value) -> ll.Value:
         """exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1)"""

@@ -11,7 +11,7 @@ import llvmlite.ir as ll
 from trivium.backends.llvm.code import F32, F64, I32, I64, Code, shaped
 from trivium.backends.llvm.math import exponential, f64, short_exponential, short_tanh
 from trivium.backends.llvm.math.exponential import Exponential
-from trivium.backends.llvm.math.power import by_exponent
+from trivium.backends.llvm.math.power import by_known_operand
 from trivium.backends.llvm.math.rare import unless_any
 from trivium.backends.llvm.math.trigonometric import by_all_digits
 
@@ -122,7 +122,7 @@ def erf_inv(code: Code, x: ll.Value) -> ll.Value:
 
 def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     """exp(y log |x|) in f64, whose error vanishes in the rounding to f32; negative if x is and y is an odd integer."""
-    if (found := by_exponent(code, x, y, exp)) is not None:
+    if (found := by_known_operand(code, x, y, exp)) is not None:
         return found
     a, wide_y = (_widen(code, value) for value in (code.abs(x), y))
     magnitude = _narrow(code, f64.exp(code, code.mul(wide_y, f64.log(code, a))))

@@ -21,7 +21,7 @@ Pair = tuple[ll.Value, ll.Value]
 
 def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     """exp(y log |x|), with the sign of x if y is an odd integer."""
-    if (found := by_exponent(code, x, y, f64.exp)) is not None:
+    if (found := by_known_operand(code, x, y, f64.exp)) is not None:
         return found
     a = code.abs(x)
     magnitude = _exponential(code, _product(code, _logarithm(code, a), y))
@@ -32,7 +32,7 @@ def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     return _signed(code, x, y, _at_infinity(code, a, y, magnitude))
 
 
-def by_exponent(code: Code, x: ll.Value, y: ll.Value, exp: Exponential) -> ll.Value | None:
+def by_known_operand(code: Code, x: ll.Value, y: ll.Value, exp: Exponential) -> ll.Value | None:
     """2^y, if x is known to be 2. x^(1/2) or x^(3/2), if y is known to be one of these: unlike roots, powers of -0 and
     -inf are positive."""
     if isinstance(x, Literal) and x.constant == literal(x.type, 2.0).constant:

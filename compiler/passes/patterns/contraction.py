@@ -9,6 +9,7 @@ import numpy as np
 
 from trivium.compiler.passes.rewriting import PatternSet
 from trivium.ir.attributes import DenseElements
+from trivium.ir.core import Value
 from trivium.ir.ops import (
     Add,
     BroadcastInDim,
@@ -97,12 +98,12 @@ def _without_transpose(op: DotGeneral, side: str) -> DotGeneral | None:
         },
     )
     operands[side] = inner.operand
+    return with_numbers(op, operands["lhs"], operands["rhs"], renamed, op.result.type)
+
+
+def with_numbers(
+    op: DotGeneral, lhs: Value, rhs: Value, numbers: DotDimensionNumbers, result: TensorType
+) -> DotGeneral:
+    """Returns a product that is computed in the same way, of other operands and dimensions."""
     options = {name: value for name, value in op.attributes.items() if name != "dot_dimension_numbers"}
-    return DotGeneral(
-        operands["lhs"],
-        operands["rhs"],
-        dot_dimension_numbers=renamed,
-        result=op.result.type,
-        extra=op.extra,
-        **options,
-    )
+    return DotGeneral(lhs, rhs, dot_dimension_numbers=numbers, result=result, extra=op.extra, **options)
