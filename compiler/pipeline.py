@@ -92,7 +92,7 @@ def optimize(
     if target is not None and target.attention and target.widest_chain("bf16"):
         # The products of attention are for matrix instructions.
         own = (SplitBatches(), CLEAN_UP, *own)
-    # Before they are written out, without loops.
-    first = () if target is None or target.tiles is None else (RaggedProducts(),)
-    passes = *first, *PIPELINE, *own
+    # After calls are inlined, and before they are written out, without loops.
+    ragged = () if target is None or target.tiles is None else (RaggedProducts(),)
+    passes = *PIPELINE[:1], *ragged, *PIPELINE[1:], *own
     return run_passes(module.clone() if copy else module, passes, verify=verify, observe=observe)
