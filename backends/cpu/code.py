@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import os
 import tempfile
@@ -20,10 +21,8 @@ class Code:
 
     def __init__(self, shared_object: bytes):
         native.load()  # the library that the code needs, which the dynamic linker then knows by name
-        library = _loaded(shared_object)
-        self._library = library
-        # Not when the process exits: threads may still be running code then.
-        weakref.finalize(self, _unload, library._handle).atexit = False
+        self._library = _loaded(shared_object)
+        _unload_with(self, self._library._handle)
 
     def address(self, name: str) -> int:
         """Returns the address of a function."""
@@ -60,5 +59,15 @@ def _memory_path(descriptor: int, number: int) -> str:
     return f"/proc/self/fd/{digits}{descriptor}"
 
 
-def _unload(handle: int) -> None:
-    ctypes.CDLL(None).dlclose(ctypes.c_void_p(handle))
+_unload = ctypes.CDLL(None).dlclose
+_unload.argtypes = ctypes.c_void_p, ctypes.py_object
+
+_alive: set[weakref.ref[Code]] = set()
+
+
+def _unload_with(code: Code, handle: int) -> None:
+    """Unloads a library when its code is dropped, but not when the process exits: threads may still be running it then.
+    No Python function runs at that time, because an interrupt that arrives in one would be lost: the weak reference
+    calls `dlclose`, which ignores the reference that it is given after the handle."""
+    _alive.difference_update([each for each in list(_alive) if each() is None])
+    _alive.add(weakref.ref(code, functools.partial(_unload, handle)))

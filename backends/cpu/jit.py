@@ -22,7 +22,10 @@ def compile_module(text: str, target: CpuTarget) -> bytes:
     machine_code = kept.get(key) if kept else None
     if machine_code is not None and elf.is_shared_object(machine_code):
         return machine_code
-    machine_code = shared_object.link(target.machine().emit_object(parsed(text)), [native.LIBRARY])
+    # Closed here, and not when it is dropped: Python loses an interrupt that arrives in `__del__`.
+    with parsed(text) as module:
+        emitted = target.machine().emit_object(module)
+    machine_code = shared_object.link(emitted, [native.LIBRARY])
     if kept:
         kept.put(key, machine_code)
     return machine_code

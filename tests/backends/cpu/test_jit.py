@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from ctypes import CFUNCTYPE, c_int
 from dataclasses import replace
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -92,6 +94,32 @@ def test_code_is_unloaded_when_it_is_dropped() -> None:
     assert mapped(address)
     del code
     assert not mapped(address)
+
+
+def test_no_function_of_python_runs_when_code_is_dropped() -> None:
+    """An interrupt that arrived in one would be lost."""
+    code = three()
+    address = code.address("three")
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+    del code
+    sys.setprofile(None)
+    assert not mapped(address)
+    assert called == []
+
+
+def test_modules_are_not_dropped_before_they_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt that arrived in `__del__` would be lost."""
+    modules = []
+
+    def record(text: str) -> llvm.ModuleRef:
+        modules.append(llvm.parse_assembly(text))
+        return modules[0]
+
+    monkeypatch.setenv("TRIVIUM_CACHE", "0")
+    monkeypatch.setattr(jit, "parsed", record)
+    assert answer(three()) == 3
+    assert [module.closed for module in modules] == [True]
 
 
 def test_programs_do_not_get_each_others_code() -> None:
