@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
@@ -396,10 +397,9 @@ def _dynamic_fold(
 
 
 def starts(emitter: Emitter, loop: Loop) -> Values:
-    """Returns the initial values of each lane: the combiner's identity, if it is known and its type has it; otherwise
-    the inits, which are then folded in more than once."""
-    names = _operations(loop) or [None] * len(loop.inits)
-    pairs = zip(names, loop.inits, strict=True)
+    """Returns the initial values of each lane: the identity of what folds each value, if it is known and the type has
+    it; otherwise the init, which is then folded in more than once."""
+    pairs = zip(_operations(loop), loop.inits, strict=True)
     identities = [name and identity(name, init.dtype) for name, init in pairs]
     pairs = zip(identities, loop.inits, strict=True)
     return [emitter.value(init) if identity is None else identity for identity, init in pairs]
@@ -407,29 +407,34 @@ def starts(emitter: Emitter, loop: Loop) -> Values:
 
 def _extremes(loop: Loop, together: bool) -> Extremes | None:
     """Returns how to fold floats of which the loop only keeps the largest or smallest; `together`: of all lanes."""
-    names = _operations(loop) if loop.kind == "reduction" else None
-    if names is None or not {"maximum", "minimum"}.issuperset(names):
-        return None
+    names = _operations(loop) if loop.kind == "reduction" else []
+    extremes = tuple(name for name in names if name in ("maximum", "minimum"))
     dtypes = tuple(init.dtype for init in loop.inits)
-    return Extremes(tuple(names), dtypes, together) if FLOATS.issuperset(dtypes) else None
+    if not extremes or len(extremes) < len(names) or not FLOATS.issuperset(dtypes):
+        return None
+    return Extremes(extremes, dtypes, together)
 
 
-def _operations(loop: Loop) -> list[str] | None:
-    """Returns the named operation that folds each value, if the combiner folds each by one operation and separately
-    from the others."""
+def _operations(loop: Loop) -> list[str | None]:
+    """Returns for each value the associative operation that folds it, separately from the others; None if it is folded
+    in another way."""
     if isinstance(loop.combiner, str):
         return [loop.combiner] * len(loop.inits)
     assert loop.combiner is not None, "a reduction has a combiner"
-    block, names = loop.combiner, []
+    block = loop.combiner
     made = {i.result: i for i in block.instructions if isinstance(i, Apply)}
+    uses = Counter(operand for instruction in walk(block) for operand in instruction.operands)
+    uses.update(block.yields)
     pairs = zip(block.parameters, block.parameters[len(loop.inits) :], block.yields, strict=False)
-    for accumulated, term, result in pairs:
-        fold = made.get(result)
-        operation = OPERATIONS.get(fold.op) if fold is not None else None  # comparisons are not included
-        if fold is None or set(fold.arguments) != {accumulated, term} or operation is None or not operation.associative:
-            return None
-        names.append(fold.op)
-    return names
+    return [_separate(made.get(result), accumulated, term, uses) for accumulated, term, result in pairs]
+
+
+def _separate(fold: Apply | None, accumulated: Register, term: Register, uses: Mapping[Register, int]) -> str | None:
+    """Returns the name of an associative operation that is all that uses an accumulated value and a term."""
+    if fold is None or set(fold.arguments) != {accumulated, term} or uses[accumulated] + uses[term] > 2:
+        return None
+    operation = OPERATIONS.get(fold.op)  # comparisons are not included
+    return fold.op if operation is not None and operation.associative else None
 
 
 def identity(operation: str, dtype: str) -> ll.Value | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.backends.harness import CLIENT, program_of, run
+from tests.backends.harness import CLIENT, load, program_of, run
 from trivium.compiler.kernel import Kernel, KernelBuilder, Register, expression
 
 EXTENTS = [1, 2, 3, 7, 16, 17, 31, 64, 65, 130, 1000]
@@ -125,6 +125,29 @@ def test_reduction_with_a_block(extent: int) -> None:
         b.store(y, loop.results[1], i)
     a = np.random.default_rng(0).integers(0, 5, (3, extent)).astype(np.float32)
     np.testing.assert_array_equal(run(b.build(), a), a.argmax(1))
+
+
+@pytest.mark.parametrize("extent", EXTENTS)
+def test_the_init_of_a_sum_beside_another_reduction_is_folded_in_once(extent: int) -> None:
+    """The sum, and the largest of the absolute values with their signs, in one pass."""
+    b = KernelBuilder("both")
+    x = b.input("x", "f32", (3, extent))
+    sums, largest = b.output("sums", "f32", (3,)), b.output("largest", "f32", (3,))
+    with b.block("f32", "f32", "f32", "f32") as combiner:
+        total, best, term, value = combiner.parameters
+        better = b.compare("GT", b.apply("abs", value), b.apply("abs", best))
+        combiner.yields = [b.apply("add", total, term), b.select(better, value, best)]
+    with b.parallel(3) as (i,):
+        with b.reduction(extent, inits=[b.constant(10.0, "f32"), b.constant(0.0, "f32")], combiner=combiner) as loop:
+            element = b.load(x, i, loop.index)
+            loop.yield_(element, element)
+        b.store(sums, loop.results[0], i)
+        b.store(largest, loop.results[1], i)
+    sizes = np.random.default_rng(0).permutation(3 * extent).reshape(3, extent).astype(np.float32)
+    a = np.where(sizes % 2 == 0, sizes, -sizes)
+    got_sums, got_largest = load(b.build()).execute(a)
+    np.testing.assert_array_equal(got_sums, a.sum(1) + 10)
+    np.testing.assert_array_equal(got_largest, np.take_along_axis(a, np.abs(a).argmax(1)[:, None], 1)[:, 0])
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i32", "ui16", "i64", "i1"])
