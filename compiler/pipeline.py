@@ -25,6 +25,7 @@ from trivium.compiler.passes.ragged_products import RaggedProducts
 from trivium.compiler.passes.recognize import Recognize
 from trivium.compiler.passes.refine import RefineShapes
 from trivium.compiler.passes.sharding import DropSharding
+from trivium.compiler.passes.shared_rows import SharedRows
 from trivium.compiler.passes.skipped_rows import SkipRows
 from trivium.compiler.passes.sliced_products import SlicedProducts
 from trivium.compiler.passes.split_batches import SplitBatches
@@ -46,6 +47,8 @@ PIPELINE = (
     ExpandQuantized(),
     Recognize(),
     Decompose(),
+    CLEAN_UP,
+    SharedRows(),
     CLEAN_UP,
     ByteProducts(),
     ChannelsLast(),

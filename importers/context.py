@@ -11,18 +11,13 @@ from typing import Generic, NoReturn, Self, TypeVar
 import numpy as np
 
 from trivium.importers.emit import Emitter
-from trivium.ir.core import Block, Operation, Value
-from trivium.ir.declare import Op
+from trivium.ir.core import Block, Value
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
-from trivium.ir.ops import Constant
-from trivium.ir.ops.quantization import evaluate_op
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import TensorType, compatible, type_of
 
 Graph = TypeVar("Graph")
 Operand = TypeVar("Operand")
-
-MOST_KNOWN = 1 << 27
-"""The number of elements up to which a value is computed during import."""
 
 
 class Context(Emitter, Generic[Graph, Operand]):
@@ -103,37 +98,3 @@ class Context(Emitter, Generic[Graph, Operand]):
     def known_ints(self, operand: Value, argument: str) -> list[int]:
         """Returns the integers of an operand that is known during import."""
         return [int(number) for number in self.known(operand, argument).reshape(-1)]
-
-
-def evaluate_known(value: Value) -> np.ndarray | None:
-    """Returns the array of a value that depends on constants alone, by evaluating the ops that compute it; otherwise
-    `None`."""
-    arrays: dict[Value, np.ndarray] = {}
-    stack = [value]
-    while stack:
-        current = stack[-1]
-        op = current.defining_op
-        if current in arrays:
-            stack.pop()
-        elif op is None or _is_too_large(current):
-            return None
-        elif isinstance(op, Constant):
-            arrays[current] = op.value.array
-        elif not _is_foldable(op):
-            return None
-        elif missing := [operand for operand in op.operands if operand not in arrays]:
-            stack.extend(missing)
-        else:
-            assert isinstance(op, Op)
-            results = evaluate_op(op, [arrays[operand] for operand in op.operands])
-            results = results if isinstance(results, tuple | list) else (results,)
-            arrays.update(zip(op.results, map(np.asarray, results), strict=True))
-    return arrays[value]
-
-
-def _is_too_large(value: Value) -> bool:
-    return isinstance(value.type, TensorType) and value.type.is_static and value.type.size > MOST_KNOWN
-
-
-def _is_foldable(op: Operation) -> bool:
-    return op.is_pure and not op.regions

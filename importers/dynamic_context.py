@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import operator
 
-from trivium.importers.context import Context, Graph, Operand, evaluate_known
+from trivium.importers.context import Context, Graph, Operand
 from trivium.importers.dynamic import DynamicEmitter
 from trivium.importers.extents import Extent, Size
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import I64, is_integer
 
 MOST_ENTRIES = 1024

@@ -14,9 +14,11 @@ from trivium.ir.core import Operation
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.func import Call, Module
 from trivium.ir.interpreter import FAILURES
+from trivium.ir.known import evaluate_known
 from trivium.ir.ops import (
     BroadcastInDim,
     Constant,
+    Convert,
     CustomCall,
     DynamicSlice,
     Gather,
@@ -27,7 +29,7 @@ from trivium.ir.ops import (
     Slice,
 )
 from trivium.ir.ops.quantization import evaluate_op
-from trivium.ir.types import TensorType
+from trivium.ir.types import TensorType, is_float, is_integer
 
 # Constants themselves; calls, which are left to the inliner or to the registered target; and what a partitioner reads.
 _STAYING = Constant | Iota | Call | CustomCall | ShardingConstraint | Reshard
@@ -42,11 +44,15 @@ class FoldConstants(Pass):
 
     An op on splats is computed once, for one element. `iota` is kept: a kernel computes it faster than it reads it. An
     op that reads more than `read` elements is also kept, unless it only picks some of them.
+
+    Integers that are rounded from at most `places` numbers, which follow from `iota`, are constants too: such as the
+    places that resizing reads, which may follow a rule.
     """
 
     limit: int = 1 << 14
     small: int = 64
     read: int = 1 << 20
+    places: int = 1 << 12
     NAME: ClassVar[str] = "fold"
 
     def run(self, module: Module) -> bool:
@@ -56,6 +62,8 @@ class FoldConstants(Pass):
             for op in list(function.walk()):
                 if op.block is not None and self.folds(op):
                     changed |= _fold_if_defined(op)  # type: ignore[arg-type]
+                elif isinstance(op, Convert) and op.block is not None and _rounds(op):
+                    changed |= _fold_places(op, self.places)
         return changed
 
     def folds(self, op: Operation) -> bool:
@@ -81,6 +89,24 @@ def _fold_if_defined(op: Op) -> bool:
             return fold(op)
     except FAILURES:
         return False
+
+
+def _rounds(op: Convert) -> bool:
+    """Whether an op makes integers of floats."""
+    return is_integer(op.result.type.element_type) and is_float(op.operand.type.element_type)
+
+
+def _fold_places(op: Convert, most: int) -> bool:
+    """Folds an op that depends on constants alone, with all ops that it follows from."""
+    try:
+        with np.errstate(all="ignore"):
+            array = evaluate_known(op.result, most)
+    except FAILURES:
+        return False
+    if array is None or not op.result.type.is_static:
+        return False
+    replace(op, (Constant(value=DenseElements(array, op.result.type), location=op.location).result,))
+    return True
 
 
 def _keeps_splats(op: Op) -> bool:

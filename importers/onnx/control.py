@@ -8,13 +8,13 @@ from itertools import islice
 import numpy as np
 import onnx
 
-from trivium.importers.context import evaluate_known
 from trivium.importers.extents import Extent, Size, larger, scalar_of
 from trivium.importers.onnx.context import Context, Listed, Operand, axis_of, require_same_length, rule
 from trivium.importers.onnx.files import array_of
 from trivium.ir import ops
 from trivium.ir.core import Region, Value
 from trivium.ir.errors import Error
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import I1, I64, TensorType
 
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.context import evaluate_known
 from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, element_type, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import BF16, F16, F32, F64, I1, I64, UI32, UI64, ElementType, FloatType, TensorType
 
 FRACTION_BITS = {F64: 53, F32: 24, F16: 11, BF16: 8}

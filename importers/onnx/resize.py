@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trivium.importers.context import evaluate_known
 from trivium.importers.extents import Extent, Size, numbers_of, scalar_of
 from trivium.importers.onnx.context import Context, axes_of, require_same_length, require_shape, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import F32, F64, I64, is_integer
 
 NEAREST = {
@@ -85,6 +85,8 @@ def resize(
         for entry in zip(dimensions, given, extents, factors, bounds, bounds[len(dimensions) :], strict=False)
         if crops or not _stays(entry[3])
     ]
+    if all(isinstance(a, int) and isinstance(b, int) and a <= b for a, b in zip(given, extents, strict=True)):
+        resized.reverse()  # elements of a row are combined before there are more rows
     outside = None
     wide = x if options.mode == "nearest" or not is_integer(x.type.element_type) else ctx.convert(x, F32)
     for axis in resized:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import onnx
 
-from trivium.importers.context import evaluate_known
 from trivium.importers.onnx.context import Listed, Operand, require_rank, require_shape
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import ElementType, TensorType
 
 Option = onnx.defs.OpSchema.FormalParameterOption

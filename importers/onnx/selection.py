@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trivium.importers.context import evaluate_known
 from trivium.importers.extents import Extent, Size, numbers_of, smaller
 from trivium.importers.onnx.context import Context, axis_of, require_rank, rule
 from trivium.importers.onnx.indexing import scattered
 from trivium.importers.selection import coordinates, selected
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import I1, I64, TensorType, is_boolean, is_float
 
 

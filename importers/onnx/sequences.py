@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.context import evaluate_known
 from trivium.importers.onnx.context import Context, Listed, Operand, axis_of, rule
 from trivium.importers.onnx.indexing import gather
 from trivium.importers.onnx.shape import split
 from trivium.ir.core import Value
+from trivium.ir.known import evaluate_known
 
 
 @rule("SequenceConstruct")

@@ -9,7 +9,6 @@ from itertools import accumulate
 import numpy as np
 import onnx
 
-from trivium.importers.context import evaluate_known
 from trivium.importers.extents import Extent, Size, chosen, numbers_of, scalar_of, with_inferred
 from trivium.importers.onnx.cast import converted
 from trivium.importers.onnx.context import (
@@ -25,6 +24,7 @@ from trivium.importers.onnx.files import array_of
 from trivium.importers.selection import ranged
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import I64
 
 

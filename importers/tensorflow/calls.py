@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import tensorflow as tf
 
-from trivium.importers.context import evaluate_known
 from trivium.importers.tensorflow.context import Context, Operand, rule
 from trivium.importers.tensorflow.graph import function_graph
 from trivium.importers.tensorflow.lists import Optional, TensorList, parts_of, whole_of
@@ -19,6 +18,7 @@ from trivium.importers.tensorflow.trips import pushes, trip_count, written
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.declare import Op
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import TensorType, is_boolean
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import tensorflow as tf
 
 from trivium.importers.common import Rules
-from trivium.importers.context import evaluate_known
 from trivium.importers.dynamic_context import DynamicContext
 from trivium.importers.extents import Extent, numbers_of
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir.core import Value
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import ElementType, is_boolean
 
 if TYPE_CHECKING:

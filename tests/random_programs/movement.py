@@ -3,6 +3,7 @@ scatters)."""
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -264,6 +265,60 @@ def resize(g: Generator) -> None:
     g.offer(g.add(ops.Gather(value, g.constant(grid), numbers, sizes)))
 
 
+def interpolate(g: Generator) -> None:
+    """Elements on grids of computed rows and columns, combined in pairs, as resizing does."""
+    value = g.value(lambda kind: not is_boolean(kind), rank=1)
+    rank, shape = value.type.rank, value.type.shape
+    if 0 in shape:
+        raise Rejected
+    mapped = sorted(int(d) for d in g.rng.permutation(rank)[: g.number(1, min(2, rank))])
+    counts = {d: g.pick((1, shape[d], shape[d], 2 * shape[d], shape[d] // 2 + 1)) for d in mapped}
+    vectors = {d: [places(g, (counts[d],), shape[d]) for _ in range(2)] for d in mapped}
+    other = value if g.chance(0.7) else g.like(value)
+    corners = [
+        _on_grid(g, g.pick((value, value, other)), dict(zip(mapped, chosen, strict=True)))
+        for chosen in itertools.product(*vectors.values())
+    ]
+    for d in reversed(mapped):
+        kind = corners[0].type
+        weights = g.fresh((counts[d],), kind.element_type)
+        spread = g.add(ops.BroadcastInDim(weights, (d,), result=kind))
+        pairs = zip(corners[::2], corners[1::2], strict=True)
+        corners = [g.add(ops.Add(a, g.add(ops.Multiply(g.add(ops.Subtract(b, a)), spread)))) for a, b in pairs]
+    g.offer(*corners)
+
+
+def _on_grid(g: Generator, value: Value, chosen: dict[int, Value]) -> Value:
+    """Returns the elements at places of some dimensions: by one gather or by several, of the value or a transpose."""
+    if len(chosen) > 1 and g.chance(0.3):
+        for index in g.order(len(chosen)):
+            d = list(chosen)[index]
+            value = _on_grid(g, value, {d: chosen[d]})
+        return value
+    rank, last = value.type.rank, len(chosen)
+    listed = [vector.type.shape[0] for vector in chosen.values()]
+    parts = []
+    for k, vector in enumerate(chosen.values()):
+        narrow = g.add(ops.Convert(vector, result=vector.type.with_element(I32)))
+        spread = g.add(ops.BroadcastInDim(narrow, (k,), result=tensor(*listed, of=I32)))
+        parts.append(g.add(ops.Reshape(spread, result=tensor(*listed, 1, of=I32))))
+    indices = g.add(ops.Concatenate(parts, last)) if last > 1 else parts[0]
+    kept = [d for d in range(rank) if d not in chosen]
+    if g.chance(0.5):  # places come first
+        order = (*chosen, *kept)
+        turned = g.add(ops.Transpose(value, order))
+        mapped, offsets = tuple(range(last)), tuple(range(last, rank))
+        found = _grid(g, turned, indices, mapped, offsets)
+        return g.add(ops.Transpose(found, tuple(order.index(d) for d in range(rank))))
+    return _grid(g, value, indices, tuple(chosen), tuple(kept))
+
+
+def _grid(g: Generator, value: Value, indices: Value, mapped: tuple[int, ...], offsets: tuple[int, ...]) -> Value:
+    numbers = ops.GatherDimensionNumbers(offsets, mapped, (), (), mapped, len(mapped))
+    sizes = [1 if d in mapped else extent for d, extent in enumerate(value.type.shape)]
+    return g.add(ops.Gather(value, indices, numbers, sizes))
+
+
 def take_along(g: Generator) -> None:
     """A position for each row, with batching dimensions."""
     value = g.value(rank=2)
@@ -306,5 +361,5 @@ def scatter(g: Generator) -> None:
 FAMILIES = (
     reshape, merge, broadcast, spread, transpose, transpose, turn, repeat, reverse, cut, cut, pad, pad, concatenate,
     concatenate, stack, points, points, *(join,) * 4, dynamic_slice, dynamic_update, gather, gather, resize,
-    take_along, scatter, scatter,
+    interpolate, take_along, scatter, scatter,
 )  # fmt: skip

@@ -30,3 +30,41 @@ func.func @main() -> tensor<1000x1000xf32> {
 //=    return %cst_0 : tensor<1000x1000xf32>
 //=  }
 //=}
+// -----
+// integers that are rounded from numbers of iota are known
+func.func @main() -> tensor<6xi32> {
+  %0 = stablehlo.iota dim = 0 : tensor<6xf32>
+  %1 = stablehlo.constant dense<5.000000e-01> : tensor<6xf32>
+  %2 = stablehlo.multiply %0, %1 : tensor<6xf32>
+  %3 = stablehlo.convert %2 : (tensor<6xf32>) -> tensor<6xi32>
+  return %3 : tensor<6xi32>
+}
+//=module {
+//=  func.func @main() -> tensor<6xi32> {
+//=    %0 = stablehlo.iota dim = 0 : tensor<6xf32>
+//=    %cst = stablehlo.constant dense<5.000000e-01> : tensor<6xf32>
+//=    %1 = stablehlo.multiply %0, %cst : tensor<6xf32>
+//=    %c = stablehlo.constant dense<[0, 0, 1, 1, 2, 2]> : tensor<6xi32>
+//=    return %c : tensor<6xi32>
+//=  }
+//=}
+// -----
+// and are computed if they are many, or depend on an argument
+func.func @main(%arg0: tensor<6xf32>) -> (tensor<5000xi32>, tensor<6xi32>) {
+  %0 = stablehlo.iota dim = 0 : tensor<5000xf32>
+  %1 = stablehlo.convert %0 : (tensor<5000xf32>) -> tensor<5000xi32>
+  %2 = stablehlo.iota dim = 0 : tensor<6xf32>
+  %3 = stablehlo.multiply %2, %arg0 : tensor<6xf32>
+  %4 = stablehlo.convert %3 : (tensor<6xf32>) -> tensor<6xi32>
+  return %1, %4 : tensor<5000xi32>, tensor<6xi32>
+}
+//=module {
+//=  func.func @main(%arg0: tensor<6xf32>) -> (tensor<5000xi32>, tensor<6xi32>) {
+//=    %0 = stablehlo.iota dim = 0 : tensor<5000xf32>
+//=    %1 = stablehlo.convert %0 : (tensor<5000xf32>) -> tensor<5000xi32>
+//=    %2 = stablehlo.iota dim = 0 : tensor<6xf32>
+//=    %3 = stablehlo.multiply %2, %arg0 : tensor<6xf32>
+//=    %4 = stablehlo.convert %3 : (tensor<6xf32>) -> tensor<6xi32>
+//=    return %1, %4 : tensor<5000xi32>, tensor<6xi32>
+//=  }
+//=}
