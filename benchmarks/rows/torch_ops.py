@@ -116,6 +116,7 @@ ROWS = (
     row("bilinear resizing x2 2x64x56x56", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), randn(IMAGE)),
     row("bicubic resizing x2 2x64x56x56", lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), randn(IMAGE)),
     row("reflected padding 2x64x56x56", lambda x: F.pad(x, (3, 3, 3, 3), "reflect"), randn(IMAGE)),
+    row("circular padding 2x64x56x56", lambda x: F.pad(x, (1, 1, 1, 1), "circular"), randn(IMAGE)),
     gradient("max pool 3x3/2 2x64x56x56", lambda x: F.max_pool2d(x, 3, 2, 1), randn(IMAGE)),
     gradient("group norm 2x64x56x56", lambda x: F.group_norm(x, 8), randn(IMAGE)),
     gradient("depthwise 3x3", *depthwise(3), quick=True),

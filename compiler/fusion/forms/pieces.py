@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trivium.compiler.costs import is_marked_contraction
-from trivium.compiler.fusion.demands import Demand
+from trivium.compiler.fusion.demands import Demand, Opaque
 from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form
 from trivium.compiler.fusion.turning import turned
@@ -29,8 +29,9 @@ MOST_TOGETHER = 8
 
 @dataclass(frozen=True, eq=False)
 class Pieces(Form):
-    """A concatenation: one launch for each operand, whose elements its loops run over, so that none of them computes
-    all elements of any other value. Single elements of several operands, one after the other, are written together."""
+    """A concatenation, of other ones too: one launch for each operand, whose elements its loops run over, so that none
+    of them computes all elements of any other value. Single elements of several operands, one after the other, are
+    written together."""
 
     op: ops.Concatenate
 
@@ -40,16 +41,19 @@ class Pieces(Form):
 
     @property
     def interleaves(self) -> bool:
-        """Whether neighbours in memory are from different operands."""
-        op, kind = self.op, self.op.result.type
-        single = kind.size > 0 and all(operand.type.shape[op.dimension] == 1 for operand in op.inputs)
-        return single and op.dimension == kind.rank - 1 and len(op.inputs) <= MOST_TOGETHER
+        return _interleaves(self.op)
+
+    def taking(self, op: Operation, demand: Demand, others_read: int, target: Target) -> Form | None:
+        if isinstance(op, ops.Concatenate) and not self.interleaves and not _interleaves(op):
+            is_operand = [isinstance(user, ops.Concatenate) for user in op.result.users] == [True]
+            return self if is_operand and isinstance(demand, Opaque) and demand.once else None
+        return super().taking(op, demand, others_read, target)
 
     def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
         return False
 
     def build(self, launches: Launches, group: Group) -> None:
-        op, start = self.op, 0
+        op = self.op
         if self.interleaves:
             variables = fresh(op.inputs[0].type.shape)
             with launches.kernel() as ctx, ctx.nest(variables):
@@ -57,14 +61,35 @@ class Pieces(Form):
                 for number, operand in enumerate(op.inputs):
                     ctx.store(op.result, (*at[:-1], constant(number)), ctx.element(operand, at))
             return
-        for number, operand in enumerate(op.inputs):
+        for number, (operand, first) in enumerate(_pieces(op, (0,) * op.result.type.rank, group.members)):
             if operand.type.size:
                 variables = fresh(operand.type.shape)
                 with launches.kernel(f"_piece{number}") as ctx, ctx.nest(variables):
                     at = indices_of(variables)
-                    target = tuple(index + (start if d == op.dimension else 0) for d, index in enumerate(at))
+                    target = tuple(index + start for index, start in zip(at, first, strict=True))
                     ctx.store(op.result, target, ctx.element(operand, at))
-            start += operand.type.shape[op.dimension]
+
+
+def _interleaves(op: ops.Concatenate) -> bool:
+    """Whether neighbours in memory are from different operands."""
+    kind = op.result.type
+    single = kind.size > 0 and all(operand.type.shape[op.dimension] == 1 for operand in op.inputs)
+    return single and op.dimension == kind.rank - 1 and len(op.inputs) <= MOST_TOGETHER
+
+
+def _pieces(
+    op: ops.Concatenate, first: tuple[int, ...], members: Container[Operation]
+) -> Iterator[tuple[Value, tuple[int, ...]]]:
+    """Yields the operands of a concatenation, and of those among them that are members themselves, with the place where
+    each begins."""
+    start = first[op.dimension]
+    for operand in op.inputs:
+        at, made = (*first[: op.dimension], start, *first[op.dimension + 1 :]), operand.defining_op
+        if isinstance(made, ops.Concatenate) and made in members:
+            yield from _pieces(made, at, members)
+        else:
+            yield operand, at
+        start += operand.type.static_shape[op.dimension]
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,13 +127,20 @@ def _divided(places: np.ndarray) -> list[np.ndarray] | None:
         return [places]
     steps, pieces, begin = np.diff(places), list[np.ndarray](), 0
     while begin < len(places):
-        changes = np.flatnonzero(steps[begin:] != steps[begin : begin + 1])
-        end = begin + 1 + int(changes[0]) if len(changes) else len(places)
+        end = _same_until(steps, begin) + 1
+        if begin + 1 < end < len(places) and _same_until(steps, end - 1) - end >= end - begin - 1:
+            end -= 1  # its last place is the first one of a longer piece
         pieces.append(places[begin:end])
         begin = end
         if len(pieces) > MOST_PIECES:
             return None
     return pieces if len(places) >= LEAST_OF_PIECE * len(pieces) else None
+
+
+def _same_until(steps: np.ndarray, begin: int) -> int:
+    """Returns how far steps are equal from one on."""
+    changes = np.flatnonzero(steps[begin:] != steps[begin : begin + 1])
+    return begin + int(changes[0]) if len(changes) else len(steps)
 
 
 def _is_regular(places: np.ndarray) -> bool:

@@ -22,6 +22,9 @@ from trivium.ir.ops import (
 SHAPE = PatternSet()
 pattern = SHAPE.pattern
 
+SMALL_PART = 4
+"""A part is small if the whole is as many times as large."""
+
 
 @pattern(Reshape, BroadcastInDim, Transpose, Slice, Pad, Reverse, Concatenate, DynamicSlice)
 def splat_stays_splat(op):
@@ -94,6 +97,103 @@ def transpose_of_stack(op):
     each = op.result.type.with_shape(with_extent(op.result.type.static_shape, dimension, 1))
     parts = [Reshape(value, result=each).result for value in inner.inputs]
     return Concatenate(parts, dimension=dimension, result=op.result.type)
+
+
+@pattern(Slice)
+def slice_of_concatenate(op):
+    """slice(concatenate(x, y, ...)) == concatenate(slice(x), ...), without operands of which the slice has nothing
+    (if it is all of one operand, or if nothing but such slices reads the concatenation)"""
+    joined = op.operand.defining_op
+    if not _is_static_join(joined) or not op.result.type.size:
+        return None
+    found = _touched(op, joined)
+    if found is None:
+        return None
+    if len(found) > 1 and len(joined.result.uses) > 1 and not all(_leaves_out(u, joined) for u in joined.result.users):
+        return None
+    d, parts = joined.dimension, []
+    for value, start, limit in found:
+        starts, limits = with_extent(op.start_indices, d, start), with_extent(op.limit_indices, d, limit)
+        parts.append(Slice(value, starts, limits, op.strides).result)
+    return parts[0] if len(parts) == 1 else Concatenate(parts, d).result
+
+
+def _is_static_join(op):
+    return isinstance(op, Concatenate) and all(value.type.is_static for value in op.inputs)
+
+
+def _touched(op, joined):
+    """Returns the operands of a concatenation that a slice has elements of, and from where to where; None if a slice
+    with strides has elements of several."""
+    d, position, found = joined.dimension, 0, []
+    start, step = op.start_indices[d], op.strides[d]
+    last = start + (op.result.type.shape[d] - 1) * step
+    for value in joined.inputs:
+        extent = value.type.static_shape[d]
+        low, high = max(start - position, 0), min(last - position, extent - 1)
+        if low <= high:
+            found.append((value, low, high + 1))
+        position += extent
+    return None if len(found) > 1 and step > 1 else found
+
+
+def _leaves_out(user, joined):
+    """Whether a user of a concatenation is a slice that has nothing of some operand."""
+    touched = _touched(user, joined) if isinstance(user, Slice) and user.result.type.size else None
+    return touched is not None and len(touched) < len(joined.inputs)
+
+
+@pattern(Concatenate)
+def concatenate_of_concatenate(op):
+    """concatenate(concatenate(x, y), z) == concatenate(x, y, z), along the same dimension"""
+    made = [value.defining_op for value in op.inputs]
+    inner = [
+        isinstance(each, Concatenate) and each.dimension == op.dimension and len(each.result.uses) == 1 for each in made
+    ]
+    if not any(inner):
+        return None
+    inputs = [x for value, flat in zip(op.inputs, inner, strict=True) for x in _operands(value, flat)]
+    return Concatenate(inputs, op.dimension, result=op.result.type)
+
+
+def _operands(value, flat):
+    return value.defining_op.inputs if flat else (value,)
+
+
+@pattern(Slice, Reverse)
+def part_of_joined_parts(op):
+    """slice(concatenate(x, ...)) == concatenate(slice(x), ...) and reverse likewise, along other dimensions   (if
+    nothing else reads the concatenation; or for a small part, if all are parts of one value: so are reflected edges
+    written, of which the corners are in two dimensions)"""
+    joined = op.operand.defining_op
+    if not _is_static_join(joined) or not _keeps(op, joined.dimension):
+        return None
+    is_small = SMALL_PART * op.result.type.size <= joined.result.type.size
+    if len(joined.result.uses) > 1 and not (is_small and len(set(map(_whole, joined.inputs))) == 1):
+        return None
+    return Concatenate([_same_part(op, value, joined.dimension) for value in joined.inputs], joined.dimension)
+
+
+def _whole(value):
+    """Returns what a value is a part of."""
+    while isinstance(made := value.defining_op, Slice | Reverse):
+        value = made.operand
+    return value
+
+
+def _keeps(op, dimension):
+    """Whether a slice or a reversal leaves a dimension as it is."""
+    if isinstance(op, Reverse):
+        return dimension not in op.dimensions
+    return op.operand.type.shape[dimension] == op.result.type.shape[dimension]
+
+
+def _same_part(op, value, dimension):
+    """Returns the part that an op takes, of a value with another extent of one dimension."""
+    if isinstance(op, Reverse):
+        return Reverse(value, dimensions=op.dimensions).result
+    limits = with_extent(op.limit_indices, dimension, value.type.static_shape[dimension])
+    return Slice(value, op.start_indices, limits, op.strides).result
 
 
 @pattern(Transpose)

@@ -60,6 +60,34 @@ def test_a_concatenation_begins_its_own_pieces() -> None:
     assert isinstance(form_of(op), Pieces)
 
 
+def test_a_concatenation_of_concatenations_is_written_in_place() -> None:
+    """A matrix of blocks."""
+
+    def body(b, x, y):
+        upper = b.add(ops.Concatenate([b.add(ops.Tanh(x)), y], 1))
+        lower = b.add(ops.Concatenate([y, b.add(ops.Negate(x)), b.add(ops.Slice(y, (0, 0), (3, 0), (1, 1)))], 1))
+        return b.add(ops.Concatenate([upper, lower, upper], 0))
+
+    given = [some(3, 4), some(3, 2)]
+    assert len(launches(expect_same(program_of([tensor(3, 4), tensor(3, 2)], body), given))) > 4
+
+    def once(b, x, y):
+        upper = b.add(ops.Concatenate([b.add(ops.Tanh(x)), y], 1))
+        return b.add(ops.Concatenate([upper, b.add(ops.Concatenate([y, b.add(ops.Negate(x))], 1))], 0))
+
+    program = expect_same(program_of([tensor(3, 4), tensor(3, 2)], once), given)
+    assert len(launches(program)) == 4
+    assert program.arena_size == 0
+
+
+def test_a_concatenation_that_an_operand_is_computed_from_is_another_kernel() -> None:
+    def body(b, x):
+        return b.add(ops.Concatenate([b.add(ops.Tanh(b.add(ops.Concatenate([x, b.add(ops.Negate(x))], 1)))), x], 1))
+
+    program = expect_same(program_of([tensor(3, 4)], body), [some(3, 4)])
+    assert len(launches(program)) == 4
+
+
 @pytest.mark.parametrize("interior", [0, 1])
 def test_a_pad_of_sums_is_written_by_the_contraction(interior: int) -> None:
     def body(b, x, y):

@@ -103,7 +103,56 @@ def spread_over(b, x, dimensions, *shape):
     return b.add(ops.BroadcastInDim(x, dimensions, result=tensor(*shape, of=I32)))
 
 
+def join(b, dimension, *values):
+    return b.add(ops.Concatenate(values, dimension))
+
+
+def cut(b, x, dimension, start, limit, step=1):
+    """Returns a slice of one dimension."""
+    starts, limits, steps = [0] * x.type.rank, list(x.type.static_shape), [1] * x.type.rank
+    starts[dimension], limits[dimension], steps[dimension] = start, limit, step
+    return b.add(ops.Slice(x, starts, limits, steps))
+
+
+def with_edges(b, x):
+    """The last row before the others and the first one after them, then the same for the elements of rows."""
+    for dimension in (1, 2):
+        extent = x.type.static_shape[dimension]
+        x = join(b, dimension, cut(b, x, dimension, extent - 1, extent), x, cut(b, x, dimension, 0, 1))
+    return x
+
+
+def overwritten_edges(b, x):
+    """A longer row with both ends assigned, one after the other."""
+    zeros = splat(b, 0, tensor(2, 3, 1, of=I32))
+    x = join(b, 2, zeros, x, zeros)
+    x = join(b, 2, cut(b, x, 2, 4, 5), cut(b, x, 2, 1, 6))
+    return join(b, 2, cut(b, x, 2, 0, 5), cut(b, x, 2, 1, 2))
+
+
+def parts_and_whole(b, x):
+    """What others read too stays together."""
+    whole = join(b, 2, x, b.add(ops.Negate(x)))
+    return [whole, cut(b, whole, 2, 3, 6), cut(b, whole, 0, 0, 1)]
+
+
 CASES: dict[str, tuple[Callable, list[str]]] = {
+    "a slice of one operand": (lambda b, x: cut(b, join(b, 2, x, x), 2, 4, 8), []),
+    "every other of one operand": (lambda b, x: cut(b, join(b, 2, x, x), 2, 5, 8, 2), ["slice"]),
+    "every other of two operands": (lambda b, x: cut(b, join(b, 2, x, x), 2, 1, 8, 2), ["concatenate", "slice"]),
+    "a slice of two operands": (lambda b, x: cut(b, join(b, 2, x, x, x), 2, 1, 8), ["slice", "concatenate"]),
+    "a slice of other dimensions": (lambda b, x: cut(b, join(b, 2, x, x), 1, 1, 2), ["slice", "slice", "concatenate"]),
+    "the reverse of other dimensions": (
+        lambda b, x: b.add(ops.Reverse(b.add(ops.Reverse(join(b, 2, x, x), (1,))), (1, 2))),
+        ["reverse", "reverse", "concatenate", "reverse"],
+    ),
+    "joined twice": (lambda b, x: join(b, 1, x, join(b, 1, x, x)), ["concatenate"]),
+    "joined otherwise": (lambda b, x: join(b, 1, join(b, 2, x, x), join(b, 2, x, x)), ["concatenate"] * 3),
+    "edges that wrap around": (
+        with_edges, [*(["slice"] * 2 + ["concatenate"]), *(["slice"] * 3 + ["concatenate"]) * 2, "concatenate"],
+    ),
+    "edges that are assigned": (overwritten_edges, ["slice", "slice", "concatenate"]),
+    "slices beside the whole": (parts_and_whole, ["negate", "concatenate", "slice", "slice"]),
     "transposes that undo each other": (lambda b, x: transpose(b, transpose(b, x, 1, 2, 0), 2, 0, 1), []),
     "transposes": (lambda b, x: transpose(b, transpose(b, x, 1, 2, 0), 1, 2, 0), ["transpose"]),
     "a transpose of units": (
