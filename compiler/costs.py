@@ -3,6 +3,7 @@ the scalar operations that their rules emit."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeGuard
 
 from trivium.compiler.kernel.ops import OPERATIONS, SPECIAL, cost
@@ -15,6 +16,9 @@ from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.types import Type, is_complex
+
+MOST_TOGETHER = 8
+"""The number of operands of which single elements are written together: vectors of them are all in registers."""
 
 FAR = 40
 """The number of ops after which a search backwards through operands gives up."""
@@ -107,6 +111,13 @@ def _source_size(value: Value) -> int:
             return max(map(_source_size, op.operands))
         break
     return value.type.size
+
+
+def interleaves(inputs: Sequence[Value], dimension: int) -> bool:
+    """Whether a concatenation has neighbours in memory from different operands, and is written in one launch."""
+    kind = inputs[0].type
+    single = dimension == kind.rank - 1 and all(value.type.shape[dimension] == 1 for value in inputs)
+    return single and kind.size > 0 and len(inputs) <= MOST_TOGETHER
 
 
 def is_reduction(op: Operation | None) -> TypeGuard[ops.Reduce]:

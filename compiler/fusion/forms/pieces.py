@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trivium.compiler.costs import is_marked_contraction
+from trivium.compiler.costs import interleaves, is_marked_contraction
 from trivium.compiler.fusion.demands import Demand, Opaque
 from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form
@@ -21,10 +21,6 @@ from trivium.ir.core import Operation, Value
 
 if TYPE_CHECKING:
     from trivium.compiler.fusion.group import Group
-
-
-MOST_TOGETHER = 8
-"""The number of operands of which single elements are written together: vectors of them are all in registers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +37,10 @@ class Pieces(Form):
 
     @property
     def interleaves(self) -> bool:
-        return _interleaves(self.op)
+        return interleaves(self.op.inputs, self.op.dimension)
 
     def taking(self, op: Operation, demand: Demand, others_read: int, target: Target) -> Form | None:
-        if isinstance(op, ops.Concatenate) and not self.interleaves and not _interleaves(op):
+        if isinstance(op, ops.Concatenate) and not self.interleaves and not interleaves(op.inputs, op.dimension):
             is_operand = [isinstance(user, ops.Concatenate) for user in op.result.users] == [True]
             return self if is_operand and isinstance(demand, Opaque) and demand.once else None
         return super().taking(op, demand, others_read, target)
@@ -68,13 +64,6 @@ class Pieces(Form):
                     at = indices_of(variables)
                     target = tuple(index + start for index, start in zip(at, first, strict=True))
                     ctx.store(op.result, target, ctx.element(operand, at))
-
-
-def _interleaves(op: ops.Concatenate) -> bool:
-    """Whether neighbours in memory are from different operands."""
-    kind = op.result.type
-    single = kind.size > 0 and all(operand.type.shape[op.dimension] == 1 for operand in op.inputs)
-    return single and op.dimension == kind.rank - 1 and len(op.inputs) <= MOST_TOGETHER
 
 
 def _pieces(

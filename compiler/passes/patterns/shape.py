@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trivium.compiler.costs import interleaves
 from trivium.compiler.passes.dimensions import with_extent
 from trivium.compiler.passes.patterns.matching import is_splat_of, splat
 from trivium.compiler.passes.rewriting import PatternSet
@@ -145,7 +146,8 @@ def _leaves_out(user, joined):
 
 @pattern(Concatenate)
 def concatenate_of_concatenate(op):
-    """concatenate(concatenate(x, y), z) == concatenate(x, y, z), along the same dimension"""
+    """concatenate(concatenate(x, y), z) == concatenate(x, y, z), along the same dimension   (unless single elements are
+    written together only if they are by themselves)"""
     made = [value.defining_op for value in op.inputs]
     inner = [
         isinstance(each, Concatenate) and each.dimension == op.dimension and len(each.result.uses) == 1 for each in made
@@ -153,6 +155,9 @@ def concatenate_of_concatenate(op):
     if not any(inner):
         return None
     inputs = [x for value, flat in zip(op.inputs, inner, strict=True) for x in _operands(value, flat)]
+    apart = [interleaves(each.inputs, op.dimension) for each, flat in zip(made, inner, strict=True) if flat]
+    if any(apart) and not interleaves(inputs, op.dimension):
+        return None
     return Concatenate(inputs, op.dimension, result=op.result.type)
 
 

@@ -147,6 +147,14 @@ CASES: dict[str, tuple[Callable, list[str]]] = {
         ["reverse", "reverse", "concatenate", "reverse"],
     ),
     "joined twice": (lambda b, x: join(b, 1, x, join(b, 1, x, x)), ["concatenate"]),
+    "pairs joined to pairs": (
+        lambda b, x: join(b, 2, *[join(b, 2, cut(b, x, 2, n, n + 1), cut(b, x, 2, 3, 4)) for n in range(2)]),
+        ["slice"] * 4 + ["concatenate"],
+    ),
+    "pairs joined to others": (
+        lambda b, x: join(b, 2, join(b, 2, cut(b, x, 2, 0, 1), cut(b, x, 2, 3, 4)), x),
+        ["slice"] * 2 + ["concatenate"] * 2,
+    ),
     "joined otherwise": (lambda b, x: join(b, 1, join(b, 2, x, x), join(b, 2, x, x)), ["concatenate"] * 3),
     "edges that wrap around": (
         with_edges, [*(["slice"] * 2 + ["concatenate"]), *(["slice"] * 3 + ["concatenate"]) * 2, "concatenate"],
