@@ -1,10 +1,10 @@
 """The forms of kernels, one file each. Every group begins with the form that `form_of` returns; an elementwise group
 becomes rows or a contraction when it accepts such an op."""
 
-from trivium.compiler.costs import is_marked_contraction, is_reduction
+from trivium.compiler.costs import interleaves, is_marked_contraction, is_reduction
 from trivium.compiler.fusion.forms.elementwise import Elementwise
 from trivium.compiler.fusion.forms.form import Form
-from trivium.compiler.fusion.forms.pieces import Padded, Pieces, cuts_nothing_off
+from trivium.compiler.fusion.forms.pieces import Interleaved, Padded, Pieces, cuts_nothing_off
 from trivium.compiler.fusion.forms.rows import Rows
 from trivium.compiler.fusion.forms.whole import Whole
 from trivium.compiler.lowering import kernel_rule
@@ -12,7 +12,7 @@ from trivium.compiler.lowering.index import fresh
 from trivium.ir import ops
 from trivium.ir.core import Operation
 
-__all__ = ["Elementwise", "Form", "Padded", "Pieces", "Rows", "Whole", "arranges_loops", "form_of"]
+__all__ = ["Elementwise", "Form", "Interleaved", "Padded", "Pieces", "Rows", "Whole", "arranges_loops", "form_of"]
 
 
 def form_of(op: Operation) -> Form:
@@ -21,6 +21,8 @@ def form_of(op: Operation) -> Form:
         return Whole((), op)
     if isinstance(op, ops.Pad) and cuts_nothing_off(op):
         return Padded(tuple(fresh(op.operand.type.shape)), op)
+    if isinstance(op, ops.Concatenate) and interleaves(op.inputs, op.dimension):
+        return Interleaved(tuple(fresh(op.inputs[0].type.shape)), op)
     space = tuple(fresh(op.results[0].type.shape))
     return Pieces(space, op) if isinstance(op, ops.Concatenate) else Elementwise(space)
 

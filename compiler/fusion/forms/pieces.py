@@ -26,21 +26,16 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class Pieces(Form):
     """A concatenation, of other ones too: one launch for each operand, whose elements its loops run over, so that none
-    of them computes all elements of any other value. Single elements of several operands, one after the other, are
-    written together."""
+    of them computes all elements of any other value."""
 
     op: ops.Concatenate
 
     @property
     def writes_parts(self) -> bool:
-        return not self.interleaves
-
-    @property
-    def interleaves(self) -> bool:
-        return interleaves(self.op.inputs, self.op.dimension)
+        return True
 
     def taking(self, op: Operation, demand: Demand, others_read: int, target: Target) -> Form | None:
-        if isinstance(op, ops.Concatenate) and not self.interleaves and not interleaves(op.inputs, op.dimension):
+        if isinstance(op, ops.Concatenate) and not interleaves(op.inputs, op.dimension):
             is_operand = [isinstance(user, ops.Concatenate) for user in op.result.users] == [True]
             return self if is_operand and isinstance(demand, Opaque) and demand.once else None
         return super().taking(op, demand, others_read, target)
@@ -50,13 +45,6 @@ class Pieces(Form):
 
     def build(self, launches: Launches, group: Group) -> None:
         op = self.op
-        if self.interleaves:
-            variables = fresh(op.inputs[0].type.shape)
-            with launches.kernel() as ctx, ctx.nest(variables):
-                at = indices_of(variables)
-                for number, operand in enumerate(op.inputs):
-                    ctx.store(op.result, (*at[:-1], constant(number)), ctx.element(operand, at))
-            return
         for number, (operand, first) in enumerate(_pieces(op, (0,) * op.result.type.rank, group.members)):
             if operand.type.size:
                 variables = fresh(operand.type.shape)
@@ -79,6 +67,30 @@ def _pieces(
         else:
             yield operand, at
         start += operand.type.static_shape[op.dimension]
+
+
+@dataclass(frozen=True, eq=False)
+class Interleaved(Form):
+    """A concatenation of single elements of several operands, one after the other: the loops run over the elements of
+    one operand, and those of all are written together."""
+
+    op: ops.Concatenate
+
+    def reads(self, op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
+        if op is not self.op:
+            yield from super().reads(op, demand)
+            return
+        for operand in dict.fromkeys(self.op.inputs):
+            yield operand, indices_of(self.space)
+
+    def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
+        return False
+
+    def build(self, launches: Launches, group: Group) -> None:
+        with launches.kernel() as ctx, ctx.nest(self.space):
+            at = indices_of(self.space)
+            for number, operand in enumerate(self.op.inputs):
+                ctx.store(self.op.result, (*at[:-1], constant(number)), ctx.element(operand, at))
 
 
 @dataclass(frozen=True, eq=False)
