@@ -255,11 +255,19 @@ def _reduced(op: ops.Reduce) -> object:
 
 
 def _shares_input(group: Group, op: ops.Reduce) -> bool:
-    """Whether the group already reads one of the reduction's inputs: only then does a common kernel save anything."""
-    return any(group.demands.get(operand) or _leads_to(operand, group) for operand in op.inputs)
+    """Whether the group already reads one of the reduction's inputs, or what one is computed from: only then does a
+    common kernel save anything."""
+    read = set(map(_reshaped, group.demands))
+    return any(value in read or not read.isdisjoint(_operands(value)) for value in map(_reshaped, op.inputs))
 
 
-def _leads_to(value: Value, group: Group) -> bool:
-    """Whether the group reads one of the operand's own operands, because it computes the operand from them."""
-    op = value.defining_op
-    return op is not None and any(operand in group.demands for operand in op.operands)
+def _reshaped(value: Value) -> Value:
+    """Returns what a value is a reshape of, or the value."""
+    while isinstance(made := value.defining_op, ops.Reshape):
+        value = made.operand
+    return value
+
+
+def _operands(value: Value) -> Sequence[Value]:
+    """Returns what a value is computed from."""
+    return value.defining_op.operands if value.defining_op is not None else ()

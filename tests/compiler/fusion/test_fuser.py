@@ -98,6 +98,20 @@ def test_a_batch_norm_and_its_statistics_are_one_kernel():
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_sums_of_a_gradient_and_of_its_products_read_it_once():
+    """As in the gradient of a group norm, whose images become rows."""
+
+    def body(b: Builder, gradient: Value, x: Value) -> list[Value]:
+        rows = tensor(6, 20)
+        products = b.add(ops.Reshape(b.add(ops.Multiply(gradient, x)), result=rows))
+        alone = b.add(ops.Reshape(gradient, result=rows))
+        return [fold(b, each, ops.Add, 0, [1]) for each in (products, alone)]
+
+    shape = (2, 3, 4, 5)
+    program = expect_same(program_of([tensor(*shape)] * 2, body), [some(*shape), some(*shape, seed=1)])
+    assert launches(program) == ["fused_multiply_reduce"]
+
+
 def test_what_follows_a_reduction_that_runs_before_has_a_kernel_of_its_own():
     """The sums are sorted before the products are computed, so that these are not one kernel with the sums. What is one
     value for each column is then not stored for each element."""
