@@ -258,7 +258,8 @@ def _shares_input(group: Group, op: ops.Reduce) -> bool:
     """Whether the group already reads one of the reduction's inputs, or what one is computed from: only then does a
     common kernel save anything."""
     read = set(map(_reshaped, group.demands))
-    return any(value in read or not read.isdisjoint(_operands(value)) for value in map(_reshaped, op.inputs))
+    made = [value for operand in op.inputs for value in (operand, *_operands(_reshaped(operand)))]
+    return not read.isdisjoint(map(_reshaped, made))
 
 
 def _reshaped(value: Value) -> Value:

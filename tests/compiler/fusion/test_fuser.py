@@ -104,8 +104,10 @@ def test_sums_of_a_gradient_and_of_its_products_read_it_once():
     def body(b: Builder, gradient: Value, x: Value) -> list[Value]:
         rows = tensor(6, 20)
         products = b.add(ops.Reshape(b.add(ops.Multiply(gradient, x)), result=rows))
+        sums = [fold(b, products, ops.Add, 0, [1])]
         alone = b.add(ops.Reshape(gradient, result=rows))
-        return [fold(b, each, ops.Add, 0, [1]) for each in (products, alone)]
+        sums.append(fold(b, alone, ops.Add, 0, [1]))
+        return [*sums, fold(b, b.add(ops.Multiply(alone, alone)), ops.Add, 0, [1])]
 
     shape = (2, 3, 4, 5)
     program = expect_same(program_of([tensor(*shape)] * 2, body), [some(*shape), some(*shape, seed=1)])
