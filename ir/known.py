@@ -6,9 +6,14 @@ import numpy as np
 
 from trivium.ir.core import Operation, Value
 from trivium.ir.declare import Op
-from trivium.ir.ops import Constant
+from trivium.ir.func import Call
+from trivium.ir.ops import Constant, CustomCall, Reshard, ShardingConstraint
 from trivium.ir.ops.quantization import evaluate_op
 from trivium.ir.types import TensorType
+
+STAYING = Call | CustomCall | ShardingConstraint | Reshard
+"""What is not evaluated ahead: calls, which are left to the inliner or to the registered target, and what a partitioner
+reads."""
 
 MOST_KNOWN = 1 << 27
 """The number of elements up to which a value is computed."""
@@ -45,4 +50,4 @@ def _is_too_large(value: Value, most: int) -> bool:
 
 
 def _is_foldable(op: Operation) -> bool:
-    return op.is_pure and not op.regions
+    return op.is_pure and not op.regions and not isinstance(op, STAYING)

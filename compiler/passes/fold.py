@@ -12,27 +12,23 @@ from trivium.compiler.passes.rewriting import replace
 from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Operation
 from trivium.ir.declare import ELEMENTWISE, Op
-from trivium.ir.func import Call, Module
+from trivium.ir.func import Module
 from trivium.ir.interpreter import FAILURES
-from trivium.ir.known import evaluate_known
+from trivium.ir.known import STAYING, evaluate_known
 from trivium.ir.ops import (
     BroadcastInDim,
     Constant,
     Convert,
-    CustomCall,
     DynamicSlice,
     Gather,
     Iota,
     Reshape,
-    Reshard,
-    ShardingConstraint,
     Slice,
 )
 from trivium.ir.ops.quantization import evaluate_op
 from trivium.ir.types import TensorType, is_float, is_integer
 
-# Constants themselves; calls, which are left to the inliner or to the registered target; and what a partitioner reads.
-_STAYING = Constant | Iota | Call | CustomCall | ShardingConstraint | Reshard
+_STAYING = Constant | Iota | STAYING
 _PICKING = Slice | DynamicSlice | Gather | Reshape
 
 

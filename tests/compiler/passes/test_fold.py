@@ -178,6 +178,17 @@ def test_inside_of_regions() -> None:
     assert names(module) == ["case"]
 
 
+def test_a_call_from_which_places_follow_runs_with_the_program() -> None:
+    def body(b):
+        numbers = b.add(ops.Iota(iota_dimension=0, result=tensor(5)))
+        (called,) = b.add(ops.CustomCall([numbers], "test.mirror", results=[numbers.type]))
+        return b.add(ops.Convert(called, result=tensor(5, of=I32)))
+
+    module = program_of([], body)
+    assert not FoldConstants().run(module)
+    assert names(module) == ["iota", "custom_call", "convert"]
+
+
 def test_what_fails_is_left_to_fail_when_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*about):
         raise ArithmeticError("no such number")
