@@ -169,37 +169,29 @@ def _interior(emitter: Emitter, loop: Loop, index: Register, extent: int) -> Int
 
 
 def _apart(emitter: Emitter, loop: Loop, schedule: LoopSchedule, extent: int, inside: Interior) -> None:
-    """Emits the interior, in which all guards are true, separately from the rest; or the whole loop uniformly, if a
-    margin is negative at run time. The interior begins and ends with whole vectors: those at the edges have constant
-    positions, and constant masks."""
+    """Emits the interior, in which all guards are true, separately from the rest. It begins and ends with whole
+    vectors: those at the edges have constant positions, and constant masks. The guards around it are true if no margin
+    is negative at run time."""
     lanes = schedule.lanes
     begin = min(extent, -(-inside.begin // lanes) * lanes)
     end = extent if inside.end == extent else max(begin, inside.end // lanes * lanes)
 
-    def part(begin: int, end: int) -> None:
-        _lanes(emitter, loop, schedule, begin, end, whole=False)
-
-    def parts() -> None:
-        with emitter.scope():
-            emitter.values.update(dict.fromkeys(inside.around, literal(I1, 1)))
-            part(0, begin)
-        with emitter.scope():
-            emitter.values.update(dict.fromkeys((*inside.around, *inside.guards), literal(I1, 1)))
-            part(begin, end)
-        with emitter.scope():
-            emitter.values.update(dict.fromkeys(inside.around, literal(I1, 1)))
-            part(end, extent)
+    def parts(around: Sequence[Register]) -> None:
+        for first, last, guards in ((0, begin, ()), (begin, end, inside.guards), (end, extent, ())):
+            with emitter.scope():
+                emitter.values.update(dict.fromkeys((*around, *guards), literal(I1, 1)))
+                _lanes(emitter, loop, schedule, first, last, whole=False)
 
     if not inside.margins:
-        parts()
+        parts(inside.around)
         return
     builder = emitter.builder
     each = [builder.icmp_signed(">=", emitter.number(margin), I64(0)) for margin in inside.margins]
     with builder.if_else(functools.reduce(builder.and_, each)) as (then, otherwise):
         with then:
-            parts()
+            parts(inside.around)
         with otherwise:
-            part(0, extent)
+            parts(())
 
 
 def _lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Number, end: Number, whole: bool) -> None:
