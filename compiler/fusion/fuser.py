@@ -232,10 +232,7 @@ def _follows_logarithm(op: Operation | None, most: int = 3) -> bool:
     if op is None or most == 0:
         return False
     if isinstance(op, ops.Log):
-        source = op.operand.defining_op
-        while isinstance(source, ops.Reshape):
-            source = source.operand.defining_op
-        return is_reduction(source)
+        return is_reduction(_reshaped(op.operand).defining_op)
     same = [x for x in op.operands if x.type.size == op.results[0].type.size]
     return any(_follows_logarithm(x.defining_op, most - 1) for x in same)
 

@@ -4,7 +4,7 @@ that dimension depends on no other index of those."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Operation, Value
@@ -49,19 +49,22 @@ def along(op: Operation, dimension: int) -> Along | None:
     return None
 
 
-def on_parts(op: Op, dimension: int, extent: int, operands: Sequence[Value]) -> Operation:
-    """Returns the op on parts of its operands, of that extent along the dimensions that go along with `dimension`. Its
-    results are that part of the op's own results."""
+def on_parts(op: Op, extents: Mapping[int, int], operands: Sequence[Value]) -> Operation:
+    """Returns the op on parts of its operands, which have these extents along the dimensions that go along with those
+    of `extents`. Its results are that part of the op's own results."""
     attributes = dict(op.attributes)
     if isinstance(op, Slice):
-        attributes["limit_indices"] = with_extent(op.limit_indices, dimension, extent)
+        attributes["limit_indices"] = _with_extents(op.limit_indices, extents)
     if isinstance(op, Constant):
-        kind = op.value.type.with_shape(with_extent(op.value.type.static_shape, dimension, extent))
+        kind = op.value.type.with_shape(_with_extents(op.value.type.static_shape, extents))
         attributes["value"] = DenseElements.splat(op.value.array.flat[0], kind)
-    kinds = [result.type for result in op.results]
-    types = [kind.with_shape(with_extent(kind.static_shape, dimension, extent)) for kind in kinds]
+    types = [result.type.with_shape(_with_extents(result.type.static_shape, extents)) for result in op.results]
     regions = [region.clone() for region in op.regions]
     return type(op).create(operands, types, attributes, regions, op.extra, op.location, op.segments)
+
+
+def _with_extents(shape: Sequence[int], extents: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple(extents.get(d, extent) for d, extent in enumerate(shape))
 
 
 def with_extent(shape: Sequence[int], dimension: int, extent: int) -> tuple[int, ...]:

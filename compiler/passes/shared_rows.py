@@ -9,11 +9,12 @@ from typing import ClassVar
 
 from trivium.compiler.passes.dimensions import along, on_parts, with_extent
 from trivium.compiler.passes.manager import Pass, blocks
+from trivium.compiler.passes.patterns.gathering import joined_indices, repeated, takes_rows
 from trivium.ir.builder import Rewriter
-from trivium.ir.core import Block, Operation, Value
+from trivium.ir.core import Block, Value
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.func import Module
-from trivium.ir.ops import BroadcastInDim, Concatenate, Gather, GatherDimensionNumbers, Reshape, Transpose
+from trivium.ir.ops import Gather, GatherDimensionNumbers, Reshape, Transpose
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,9 @@ def _share(op: Op, taken: dict[Value, _Taken], shared: set[Value]) -> None:
     if not common:
         return
     rewriter, whole = Rewriter(op), {d: extents[d] for d in common}
-    operands = [_whole(value, whole, given, rewriter) for value in op.operands]
-    kind = op.results[0].type
-    for d, extent in whole.items():
-        kind = kind.with_shape(with_extent(kind.static_shape, d, extent))
-    regions = [region.clone() for region in op.regions]
-    new = type(op).create(operands, [kind], dict(op.attributes), regions, op.extra, op.location, op.segments)
+    new = on_parts(op, whole, [_whole(value, whole, given, rewriter) for value in op.operands])
     rewriter.add(new)
-    found = _Taken(new.results[0], tuple(range(kind.rank)), common)
+    found = _Taken(new.results[0], tuple(range(new.results[0].type.rank)), common)
     value = found.emit(rewriter, {})
     taken[value] = found
     shared.add(value)
@@ -116,14 +112,13 @@ def _whole(value: Value, whole: Mapping[int, int], taken: Mapping[Value, _Taken]
     """Returns what a value is taken from along the dimensions of `whole`, or as much of it as these extents take."""
     if value in taken:
         return taken[value].emit(rewriter, whole)
-    op: Operation | None = value.defining_op if value.type.rank else None
-    if op is None:
+    if not value.type.rank:
         return value
-    for dimension, extent in whole.items():
-        assert isinstance(op, Op), "it has the same elements along the dimension"
-        op = on_parts(op, dimension, extent, op.operands)
-    rewriter.add(op)
-    return op.results[0]
+    op = value.defining_op
+    assert isinstance(op, Op), "it has the same elements along these dimensions"
+    part = on_parts(op, whole, op.operands)
+    rewriter.add(part)
+    return part.results[0]
 
 
 def _take(rewriter: Rewriter, value: Value, dimension: int, places: Value) -> Value:
@@ -143,20 +138,16 @@ def _take(rewriter: Rewriter, value: Value, dimension: int, places: Value) -> Va
 
 def _gathered(op: Gather, taken: Mapping[Value, _Taken]) -> _Taken | None:
     """Returns what a gather of rows, of columns, or of both takes, if the places along each dimension are a vector."""
-    numbers, operand, result = op.dimension_numbers, op.operand.type, op.result.type
-    if not (operand.is_static and result.is_static and op.start_indices.type.is_static):
+    if not takes_rows(op):
         return None
-    mapped, collapsed = numbers.start_index_map, numbers.collapsed_slice_dims
-    whole = all(size == (1 if d in collapsed else operand.shape[d]) for d, size in enumerate(op.slice_sizes))
-    if numbers.operand_batching_dims or set(mapped) != set(collapsed) or not whole:
-        return None
+    numbers, result, mapped = op.dimension_numbers, op.result.type, op.dimension_numbers.start_index_map
     batch = [d for d in range(result.rank) if d not in numbers.offset_dims]
     vectors = _vectors(op)
     base = taken.get(op.operand) or _plain(op.operand)
     if len(vectors) < len(mapped) or len(vectors) < len(batch) or any(d in base.places for d in mapped):
         return None
     along_batch = {batch[place]: d for d, place in zip(mapped, vectors, strict=True)}
-    kept = iter(d for d in range(operand.rank) if d not in collapsed)
+    kept = iter(d for d in range(op.operand.type.rank) if d not in mapped)
     turned = base.transposed([along_batch[d] if d in along_batch else next(kept) for d in range(result.rank)])
     own = {batch[place]: vector for place, vector in vectors.items()}
     return _Taken(turned.source, turned.dimensions, {**turned.places, **own})
@@ -173,31 +164,11 @@ def _plain(value: Value) -> _Taken:
 def _vectors(op: Gather) -> dict[int, Value]:
     """Returns the places along each mapped dimension, if they are a vector, by the batch dimension that they vary
     along, in the order of the mapped dimensions."""
-    indices, vector = op.start_indices, op.dimension_numbers.index_vector_dim
-    made = indices.defining_op
-    parts = made.inputs if isinstance(made, Concatenate) and made.dimension == vector else (indices,)
+    vector = op.dimension_numbers.index_vector_dim
     found: dict[int, Value] = {}
-    for part in parts:
-        root, varying = _root(part)
+    for part in joined_indices(op):
+        root, varying = repeated(part)
         is_one = vector == part.type.rank or part.type.shape[vector] == 1
         if is_one and len(varying) == 1:
             found[varying[0] - (varying[0] > vector)] = root
     return found
-
-
-def _root(value: Value) -> tuple[Value, tuple[int, ...]]:
-    """Returns what a value repeats, and which of its dimensions those of that are, apart from extents of 1."""
-    made, own = value.defining_op, _not_one(value)
-    if isinstance(made, BroadcastInDim):
-        root, dimensions = _root(made.operand)
-        return root, tuple(made.broadcast_dimensions[d] for d in dimensions)
-    if isinstance(made, Reshape):
-        before = _not_one(made.operand)
-        if [made.operand.type.shape[d] for d in before] == [value.type.shape[d] for d in own]:
-            root, dimensions = _root(made.operand)
-            return root, tuple(own[before.index(d)] for d in dimensions)
-    return value, own
-
-
-def _not_one(value: Value) -> tuple[int, ...]:
-    return tuple(d for d, extent in enumerate(value.type.shape) if extent != 1)

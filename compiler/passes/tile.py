@@ -223,7 +223,7 @@ def _member(
     assert isinstance(op, Op)
     assert dimensions is not None
     operands = [o if needed is None else tiles[o] for o, needed in zip(op.operands, dimensions, strict=True)]
-    new = on_parts(op, dimension, size, operands)
+    new = on_parts(op, {dimension: size}, operands)
     b.add(new)
     return new.results
 

@@ -3,6 +3,7 @@ or strided indices are written: slices, reversals and repetitions, which are add
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -27,12 +28,9 @@ def gather_of_regular_places(op):
     """gather(x, constant rows and columns) == repeat(slice(x)) or reverse(slice(x)), or several of these joined, along
     each dimension"""
     numbers, kind = op.dimension_numbers, op.operand.type
-    if not (kind.is_static and op.result.type.is_static and op.start_indices.type.is_static) or not op.result.type.size:
+    if not takes_rows(op) or not op.result.type.size:
         return None
     mapped, collapsed = numbers.start_index_map, numbers.collapsed_slice_dims
-    whole = all(size == (1 if d in collapsed else kind.shape[d]) for d, size in enumerate(op.slice_sizes))
-    if numbers.operand_batching_dims or set(mapped) != set(collapsed) or not whole:
-        return None
     tables = _tables(op)
     if tables is None:
         return None
@@ -56,12 +54,28 @@ def gather_of_regular_places(op):
     return Reshape(Transpose(value, tuple(map(left.index, order))).result, result=op.result.type)
 
 
+def takes_rows(op: Gather) -> bool:
+    """Whether a gather of static shape takes all elements at places of some dimensions, without batching dimensions."""
+    numbers, kind = op.dimension_numbers, op.operand.type
+    if not (kind.is_static and op.result.type.is_static and op.start_indices.type.is_static):
+        return False
+    mapped, collapsed = numbers.start_index_map, numbers.collapsed_slice_dims
+    whole = all(size == (1 if d in collapsed else kind.shape[d]) for d, size in enumerate(op.slice_sizes))
+    return whole and not numbers.operand_batching_dims and set(mapped) == set(collapsed)
+
+
+def joined_indices(op: Gather) -> Sequence[Value]:
+    """Returns the values that a gather's indices are joined from along the dimension of index vectors."""
+    made, vector = op.start_indices.defining_op, op.dimension_numbers.index_vector_dim
+    return made.inputs if isinstance(made, Concatenate) and made.dimension == vector else (op.start_indices,)
+
+
 def _tables(op: Gather) -> list[np.ndarray] | None:
     """Returns the places along each mapped dimension, as arrays of the batch dimensions' rank that vary along at most
     one of them, a different one for each, and together along all."""
     indices, vector = op.start_indices, op.dimension_numbers.index_vector_dim
     shape = [e for d, e in enumerate(indices.type.shape) if d != vector]
-    pieces = _pieces(indices, vector)
+    pieces = _pieces(op)
     if pieces is None:
         return None
     tables = list(map(_compressed, pieces))
@@ -70,13 +84,12 @@ def _tables(op: Gather) -> list[np.ndarray] | None:
     return tables if alone and set(varying) == {d for d, extent in enumerate(shape) if extent != 1} else None
 
 
-def _pieces(indices: Value, vector: int) -> list[np.ndarray] | None:
+def _pieces(op: Gather) -> list[np.ndarray] | None:
     """Returns the places along each mapped dimension, as far as `_known` tells them."""
-    made = indices.defining_op
-    joined = made.inputs if isinstance(made, Concatenate) and made.dimension == vector else (indices,)
-    known = [_known(value) for value in joined]
-    found = [array for array in known if array is not None]
-    if len(found) < len(known):
+    indices, vector = op.start_indices, op.dimension_numbers.index_vector_dim
+    joined = joined_indices(op)
+    found = [array for value in joined if (array := _known(value)) is not None]
+    if len(found) < len(joined):
         return None
     if vector == indices.type.rank:
         return found
@@ -84,22 +97,32 @@ def _pieces(indices: Value, vector: int) -> list[np.ndarray] | None:
 
 
 def _known(value: Value) -> np.ndarray | None:
-    """Returns the elements of a value that consists of constants, with extent 1 instead of dimensions along which they
-    are broadcast; None for other values."""
-    made = value.defining_op
+    """Returns the elements of a value that repeats a constant, with extent 1 instead of dimensions along which it is
+    broadcast; None for other values."""
+    root, dimensions = repeated(value)
+    array = constant(root) if root.type.is_static and root.type.size <= LONGEST else None
+    if array is None or list(dimensions) != sorted(dimensions):
+        return None
+    extents = dict(zip(dimensions, (extent for extent in array.shape if extent != 1), strict=True))
+    return array.reshape([extents.get(d, 1) for d in range(value.type.rank)])
+
+
+def repeated(value: Value) -> tuple[Value, tuple[int, ...]]:
+    """Returns what a value repeats, and which of its dimensions those of that are, apart from extents of 1."""
+    made, own = value.defining_op, _not_one(value)
     if isinstance(made, BroadcastInDim):
-        inner, places = _known(made.operand), made.broadcast_dimensions
-        if inner is None or list(places) != sorted(places):
-            return None
-        extents = dict(zip(places, inner.shape, strict=True))
-        return inner.reshape([extents.get(d, 1) for d in range(value.type.rank)])
+        root, dimensions = repeated(made.operand)
+        return root, tuple(made.broadcast_dimensions[d] for d in dimensions)
     if isinstance(made, Reshape):
-        inner, source, shape = _known(made.operand), made.operand.type.shape, value.type.shape
-        if inner is None or [extent for extent in source if extent != 1] != [extent for extent in shape if extent != 1]:
-            return None
-        kept = iter(own for own, extent in zip(inner.shape, source, strict=True) if extent != 1)
-        return inner.reshape([1 if extent == 1 else next(kept) for extent in shape])
-    return constant(value) if value.type.is_static and value.type.size <= LONGEST else None
+        before = _not_one(made.operand)
+        if [made.operand.type.shape[d] for d in before] == [value.type.shape[d] for d in own]:
+            root, dimensions = repeated(made.operand)
+            return root, tuple(own[before.index(d)] for d in dimensions)
+    return value, own
+
+
+def _not_one(value: Value) -> tuple[int, ...]:
+    return tuple(d for d, extent in enumerate(value.type.shape) if extent != 1)
 
 
 def _compressed(array: np.ndarray) -> np.ndarray:

@@ -148,21 +148,19 @@ def _leaves_out(user, joined):
 def concatenate_of_concatenate(op):
     """concatenate(concatenate(x, y), z) == concatenate(x, y, z), along the same dimension   (unless single elements are
     written together only if they are by themselves)"""
-    made = [value.defining_op for value in op.inputs]
-    inner = [
-        isinstance(each, Concatenate) and each.dimension == op.dimension and len(each.result.uses) == 1 for each in made
-    ]
-    if not any(inner):
-        return None
-    inputs = [x for value, flat in zip(op.inputs, inner, strict=True) for x in _operands(value, flat)]
-    apart = [interleaves(each.inputs, op.dimension) for each, flat in zip(made, inner, strict=True) if flat]
-    if any(apart) and not interleaves(inputs, op.dimension):
+    inner = {value: made for value in op.inputs if (made := _joined_once(value, op.dimension)) is not None}
+    inputs = [x for value in op.inputs for x in (inner[value].inputs if value in inner else (value,))]
+    apart = any(interleaves(each.inputs, op.dimension) for each in inner.values())
+    if not inner or (apart and not interleaves(inputs, op.dimension)):
         return None
     return Concatenate(inputs, op.dimension, result=op.result.type)
 
 
-def _operands(value, flat):
-    return value.defining_op.inputs if flat else (value,)
+def _joined_once(value, dimension):
+    """Returns the concatenation along a dimension that a value is, if it is read once."""
+    made = value.defining_op
+    is_joined = isinstance(made, Concatenate) and made.dimension == dimension and len(value.uses) == 1
+    return made if is_joined else None
 
 
 @pattern(Slice, Reverse)

@@ -48,7 +48,7 @@ def part_of(record: Record, dimension: int, begin: int, size: int) -> tuple[np.n
     ]
 
     def body(builder: Builder, *given: Value):
-        return builder.add(on_parts(op, dimension, size, given))  # type: ignore[arg-type]
+        return builder.add(on_parts(op, {dimension: size}, given))  # type: ignore[arg-type]
 
     module = Module.build(functions=[Function.build("main", kinds, body)])
     module.verify()
