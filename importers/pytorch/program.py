@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+import sympy
 import torch
 from torch import fx
 from torch._subclasses import FakeTensor, FakeTensorMode
@@ -36,7 +37,7 @@ from trivium.ir.attributes import Dictionary
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.func import FuncReturn, Function, Module
-from trivium.ir.types import FunctionType, TensorType
+from trivium.ir.types import I64, FunctionType, TensorType
 
 Constant = torch.Tensor | Number | str | None
 """A placeholder's value that becomes part of the program."""
@@ -277,9 +278,11 @@ def import_graph(
     frozen: Collection[int] = (),
     checks_values: bool = False,
     kept: Collection[int] = (),
+    free: Sequence[sympy.Symbol] = (),
 ) -> ImportedGraph:
     """Returns the program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes.
-    Numbers among the inputs become part of the program, and so do the `frozen` ones, by index. Of the outputs that are
+    With `free`, these symbols stay open: the program takes their values as arguments, after the tensors. Other
+    numbers among the inputs become part of the program, and so do the `frozen` ones, by index. Of the outputs that are
     `is_visible`, those that share memory are described as views of one result; of the others, those that are one of the
     inputs `kept`, which do not change before the outputs are used, as views of that. With `checks_values`, further
     results tell of indices that are out of range, and of integers divided by zero."""
@@ -290,7 +293,9 @@ def import_graph(
         if index in frozen or not isinstance(given, torch.Tensor)
     }
     roles = {node: role("input", node.name) for node in placeholders if node not in constants}
-    metas = None if _has_metas(module.graph) else propagate(module, inputs)
+    if free:
+        constants = {node: given for node, given in constants.items() if symbolic(_meta(node, None)) is None}
+    metas = None if free or _has_metas(module.graph) else propagate(module, inputs)
     outputs = outputs_of(module.graph)
     views = views_among(module.graph, outputs, lambda node: _meta(node, metas), is_visible)
     passed = inputs_among(module.graph, outputs, lambda node: _meta(node, metas), kept)
@@ -302,6 +307,7 @@ def import_graph(
         *(module, constants, roles, None, metas, returned, True),
         checks_values=checks_values,
         further=numbers.evaluate,
+        free=free,
     )
     places: dict[fx.Node, ResultIndex | InputIndex] = {
         base: output
@@ -329,10 +335,12 @@ def build_module(
     symbols: Symbols | None = None,
     checks_values: bool = False,
     further: Callable[[Context], list[Extent]] = lambda emit: [],
+    free: Sequence[sympy.Symbol] = (),
 ) -> ImportedGraph:
-    """Returns a module whose `main` is a graph. Placeholders with a role are its arguments, all others `constants`.
-    `metas` replaces the nodes' own `meta["val"]`, `outputs` the results of the graph; after them, there are `further`
-    numbers. If it is `checked`, more results tell of failures."""
+    """Returns a module whose `main` is a graph. Placeholders with a role are its arguments, all others `constants`, or
+    follow from the symbols `free`, whose values are further arguments. `metas` replaces the nodes' own `meta["val"]`,
+    `outputs` the results of the graph; after them, there are `further` numbers. If it is `checked`, more results tell
+    of failures."""
     graph = module.graph
     block = Block()
     emit = Context(block)
@@ -340,14 +348,7 @@ def build_module(
     emit.checks = [] if checked else None
     emit.symbols = symbols or emit.symbols
     emit.checks_values = checks_values
-    values: dict[fx.Node, Operand] = {}
-    for node in graph.nodes:
-        if node in roles:
-            values[node] = block.add_argument(_type_of(node, metas, emit.symbols), node.name)
-        elif node in constants:
-            constant = constants[node]
-            is_tensor = isinstance(constant, torch.Tensor)
-            values[node] = emit.constant(constant, node.name) if is_tensor else constant
+    values = _placeholders(emit, graph, constants, roles, metas, free)
     if bounds is not None:
         bounds.declare(emit, {node: value for node, value in values.items() if isinstance(value, Value)})
     returned = [*convert_graph(module, emit, values, metas, outputs), *further(emit)]
@@ -356,7 +357,7 @@ def build_module(
     results = [value for value in returned if isinstance(value, Value)]
     entries = result_roles or [role("output", f"[{index}]") for index in range(len(returned))]
     attributes = [entry for entry, value in zip(entries, returned, strict=True) if isinstance(value, Value)]
-    arguments = list(roles.values())
+    arguments = [*roles.values(), *(role("input", str(symbol)) for symbol in free)]
     checks = {len(results) + index: check for index, check in enumerate(emit.checks or ())}
     attributes += [role("output", "check") for _ in checks]
     results += [check.value for check in checks.values()]
@@ -376,6 +377,35 @@ def build_module(
     shown = [_meta(node, metas) for node in outputs_of(graph)]
     verified = {index: check.verify for index, check in checks.items()}
     return ImportedGraph(Module.build(functions=[main]), tuple(places), found, tuple(shown), draws, verified)
+
+
+def _placeholders(
+    emit: Context,
+    graph: fx.Graph,
+    constants: Mapping[fx.Node, Constant],
+    roles: Mapping[fx.Node, Dictionary],
+    metas: Mapping[fx.Node, Meta] | None,
+    free: Sequence[sympy.Symbol],
+) -> dict[fx.Node, Operand]:
+    """Returns what placeholders are: arguments, which this adds, or constants; or they follow from symbols, whose
+    values become further arguments."""
+    values: dict[fx.Node, Operand] = {}
+    placeholders = graph.find_nodes(op="placeholder")
+    for node in placeholders:
+        if node in roles:
+            values[node] = emit.block.add_argument(_type_of(node, metas, emit.symbols), node.name)
+        elif node in constants:
+            constant = constants[node]
+            is_tensor = isinstance(constant, torch.Tensor)
+            values[node] = emit.constant(constant, node.name) if is_tensor else constant
+    for symbol in free:
+        argument = emit.block.add_argument(TensorType((), I64), str(symbol))
+        # Numbers among the inputs are symbols, too, which may be negative.
+        emit.symbols.values[symbol] = Size(emit, argument, is_extent=bool(symbol.is_nonnegative))
+    for node in placeholders if free else ():
+        if node not in values:
+            values[node] = emit.symbols.extent(emit, cast(torch.SymInt, node.meta["val"]))
+    return values
 
 
 def _type_of(node: fx.Node, metas: Mapping[fx.Node, Meta] | None, symbols: Symbols) -> TensorType:

@@ -15,14 +15,19 @@ from torch.nn import functional
 import trivium
 import trivium.torch
 from tests.importers.pytorch.models import difference
-from trivium.torch import graph, tiers
+from trivium.torch import graph, ranges, tiers
 
 pytestmark = pytest.mark.torch
 
 
+def refuse(*_: object) -> None:
+    raise trivium.Error("no program computes with several sizes")
+
+
 @pytest.fixture
 def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """The programs that are compiled, while compiling takes as long as two runs in PyTorch."""
+    """The programs that are compiled, while compiling takes as long as two runs in PyTorch, and no program computes
+    with several sizes."""
     made: list[Any] = []
     compile_one = trivium.compile
 
@@ -31,7 +36,8 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         return made[-1]
 
     monkeypatch.setattr(trivium, "compile", compile_and_note)
-    monkeypatch.setattr(tiers, "most_runs", lambda *costs: 2)
+    monkeypatch.setattr(tiers, "most_runs", lambda costs: 2)
+    monkeypatch.setattr(ranges.Ranges, "compile", refuse)
     torch._dynamo.reset()
     yield made
     torch._dynamo.reset()
@@ -55,7 +61,7 @@ def test_sizes_that_do_not_come_again_are_not_compiled(programs: list[Any]) -> N
         assert torch.equal(ours, theirs)
         assert difference(y, expected) < 1e-6
     assert len(programs) == tiers.COMPILED_AT_ONCE
-    assert "A further one runs in PyTorch" in trivium.explain()
+    assert "Further ones run in PyTorch" in trivium.explain()
 
 
 def test_sizes_that_come_again_are_compiled(programs: list[Any]) -> None:
@@ -116,10 +122,12 @@ SAVING = {
 def test_one_graph_reads_what_the_other_tier_saved(
     name: str, kind: str, programs: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting = graph.CompiledGraph._waiting
-    monkeypatch.setattr(
-        graph.CompiledGraph, "_waiting", lambda self, sizes: waiting(self, sizes) if self.kind == kind else None
-    )
+    further = graph.CompiledGraph._further
+
+    def only_one(self: graph.CompiledGraph, sizes: tuple, inputs: list[Any]) -> Any:
+        return further(self, sizes, inputs) if self.kind == kind else None
+
+    monkeypatch.setattr(graph.CompiledGraph, "_further", only_one)
     torch.manual_seed(0)
     fast = dynamic(SAVING[name])
     for size in (2, 3, 5):
@@ -196,6 +204,11 @@ def test_graphs_that_run_in_pytorch(kind: str) -> None:
 
 
 def test_small_graphs_run_more_often_before_they_are_compiled() -> None:
-    assert tiers.most_runs(5, 1e5, 1e5) > 1000  # a small network: compiling takes 0.2 s, running 0.1 ms
-    assert 5 < tiers.most_runs(236, 7e9, 4.6e8) < 30  # four layers of GPT-2 with 50 tokens: 1.9 s, and 0.12 s
-    assert tiers.most_runs(10, 1e14, 0) < 1
+    small = tiers.Costs(ops=5, code=5_800, flops=1e5, accessed=1e5)
+    assert 0.1 < small.compiling < 0.15
+    assert tiers.most_runs(small) > 1000
+    decoder = tiers.Costs(ops=204, code=39_500, flops=7e9, accessed=4.6e8)  # four layers of GPT-2 with 50 tokens
+    assert 0.5 < decoder.compiling < 0.7
+    assert 2 < tiers.most_runs(decoder) < 10
+    assert tiers.most_runs_in_range(decoder) > 8 * tiers.most_runs(decoder)
+    assert tiers.most_runs(tiers.Costs(10, 10_000, 1e14, 0)) < 1

@@ -3,10 +3,10 @@
 AOTAutograd turns what Dynamo captures into functional graphs of aten ops, forward and backward; each becomes a module
 and a native function. Tensors are passed in and out without a copy.
 
-A graph with symbolic sizes is compiled for each combination of sizes: for the first two when they occur, for others
-once they have run in PyTorch for about as long as compiling takes. So a graph whose sizes change with every call, such
-as a step of a decoder with a growing cache, is not slower than in PyTorch. With `"tiered": False`, all are compiled
-when they occur. The logger `trivium.torch` reports why a graph is compiled again.
+A graph with symbolic sizes is compiled for the first two combinations of sizes when they occur. Others run in PyTorch
+until that has taken about as long as compiling would; then one program is for a whole range of sizes, as those of a
+decoder's cache that grows with every token. With `"tiered": False`, each combination is compiled when it occurs, for
+itself. The logger `trivium.torch` reports why a graph is compiled again.
 
 Options: `torch.compile(..., options={"threads": 2})` passes them on to `trivium.compile`. With `"freeze": True`,
 parameters and buffers are constants of inference programs, which are then compiled again when one of them changes. The

@@ -102,9 +102,9 @@ class CudaVariant(Variant):
         super().__init__(imported, executable, layouts, parameters, kind)
         self.device = device
 
-    def _executed(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def _executed(self, given: Sequence[torch.Tensor], sizes: tuple[int, ...]) -> list[torch.Tensor]:
         if self.results is None:
-            made = super()._executed([moved(tensor, CPU) for tensor in given])
+            made = super()._executed([moved(tensor, CPU) for tensor in given], sizes)
             return [moved(tensor, self.device) for tensor in made]
         assert isinstance(self.loaded, GpuLoadedExecutable), "programs of CUDA tensors are compiled for their device"
         alignment = self.loaded.device.client.driver.target.vector_bytes

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import sympy
 import torch
 from torch import fx
 from torch.autograd import forward_ad
@@ -16,16 +17,27 @@ from torch.autograd import forward_ad
 import trivium
 from trivium import journal
 from trivium.backends.recent import FULL, MOST_PROGRAMS, Recent
-from trivium.importers.pytorch import ResultIndex, import_graph, is_cut, refused_nodes, split
+from trivium.executable import Executable
+from trivium.importers.pytorch import ImportedGraph, ResultIndex, import_graph, is_cut, refused_nodes, split
 from trivium.importers.pytorch.context import Number
 from trivium.importers.pytorch.graph import location_of, target_name
 from trivium.ir.errors import Error, UnsupportedOpError
+from trivium.ir.func import Module
 from trivium.ir.location import file_locations
 from trivium.torch.cuda import CPU, CudaVariant, device_of, options_for
 from trivium.torch.layouts import take_layouts
 from trivium.torch.metadata import frozen_inputs, kept_inputs, visible_outputs
 from trivium.torch.parameters import Parameters, freezable
-from trivium.torch.tiers import COMPILED_AT_ONCE, FirstTier, InPyTorch, has_first_tier, run_in_pytorch
+from trivium.torch.ranges import Ranges, RangeVariant, Values
+from trivium.torch.tiers import (
+    COMPILED_AT_ONCE,
+    Costs,
+    FirstTier,
+    InPyTorch,
+    has_first_tier,
+    most_runs_in_range,
+    run_in_pytorch,
+)
 from trivium.torch.variant import Output, Variant
 
 Input = torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool | Number
@@ -38,10 +50,14 @@ OWN = (FREEZE, FALLBACK, CHECKS, PROGRAMS, TIERED)
 MOST_FREEZES = 8
 """How often a graph is compiled for parameters that changed before its parameters become arguments again."""
 
+CODE_OF_AN_OP = 256
+"""The bytes of machine code of an op, if nothing is known of a graph's program."""
+
 PADDED = "Each combination of sizes is compiled once. To compile less often, pad inputs to a few sizes."
 WAITING = (
-    "%s is compiled for %d combinations of sizes. A further one runs in PyTorch until that has taken about as long as "
-    "compiling it would; with the option tiered=False, it is compiled at once."
+    "%s is compiled for %d combinations of sizes. Further ones run in PyTorch until that has taken about as long as "
+    "compiling would; then a program is for a range of sizes, where that is possible. With the option tiered=False, "
+    "each is compiled at once."
 )
 THAWED = "To avoid this, leave the option freeze out: then parameters are arguments, and may change."
 
@@ -84,10 +100,14 @@ class CompiledGraph:
             raise Error(f"the option {PROGRAMS} has {most!r}, expected a positive number")
         self.variants: Recent[tuple, Variant | SplitVariant] = Recent(most)
         self.is_static = not any(_is_symbolic(given) for given in example_inputs)
-        tiered = not self.is_static and bool(options.get(TIERED, True)) and has_first_tier(graph, kind, self.kept)
+        tiered = not self.is_static and bool(options.get(TIERED, True))
+        in_pytorch = tiered and has_first_tier(graph, kind, self.kept)
         if kind == "backward":
-            tiered &= forward is not None and forward.first_tier is not None
-        self.first_tier = FirstTier(graph) if tiered else None
+            in_pytorch &= forward is not None and forward.first_tier is not None
+        self.first_tier = FirstTier(graph) if in_pytorch else None
+        self.tiered = tiered
+        self.ops = sum(node.op == "call_function" for node in graph.graph.nodes)
+        self.ranges = Ranges(graph, most) if tiered else None
         self.only: Variant | SplitVariant | None = None
         if self.is_static and not self.frozen:
             self.only = self._compiled(example_inputs, "the shapes of its inputs, which are fixed")
@@ -109,8 +129,8 @@ class CompiledGraph:
         changed = None if found is None else found.parameters.changed(inputs)
         if found is not None and changed is None:
             return found
-        if found is None and (waiting := self._waiting(sizes)):
-            return waiting
+        if found is None and (further := self._further(sizes, inputs)):
+            return further
         if changed is None:
             self._log(sizes)
             given = f"inputs of {_shown(sizes)}"
@@ -121,15 +141,56 @@ class CompiledGraph:
             logger.warning(FULL, self.title, self.variants.most)
         return found
 
-    def _waiting(self, sizes: tuple) -> InPyTorch | None:
-        """Returns the graph as PyTorch runs it, if it is not compiled for these sizes yet."""
-        if self.first_tier is None or len(self.variants) < COMPILED_AT_ONCE:
+    def _further(self, sizes: tuple, inputs: list[Input]) -> Variant | InPyTorch | None:
+        """Returns how the graph runs for sizes that are not among the first ones: in PyTorch, until that has taken as
+        long as compiling, then as a program for a range of sizes, if there can be one; None if it is to be compiled for
+        just these sizes."""
+        if not self.tiered or len(self.variants) < COMPILED_AT_ONCE:
+            return None
+        costs = self._costs(self.variants.last)
+        if self.ranges is not None:
+            values = self.ranges.graph.values(sizes)
+            found = self.ranges.find(values)
+            if found is None and (self.first_tier is None or self.first_tier.is_over(costs)):
+                found = self._compiled_for_range(inputs, values)
+            if found is not None:
+                return found if found.runs_with(values) < most_runs_in_range(costs) else None
+        if self.first_tier is None:
             return None
         if not self.first_tier.waiting:
             journal.left(self.title, WAITING % (self.title, COMPILED_AT_ONCE))
-        last = self.variants.last
-        costs = last.loaded.cost_analysis() if isinstance(last, Variant) and last.results is not None else {}
-        return self.first_tier.get(sizes, costs.get("flops", 0), costs.get("bytes accessed", 0))
+        return self.first_tier.get(sizes, costs)
+
+    def _costs(self, variant: Variant | SplitVariant | None) -> Costs:
+        """Returns the costs of a program of this graph; of one that has none, or runs in parts, those of its ops."""
+        if not isinstance(variant, Variant) or variant.results is None:
+            return Costs(self.ops, CODE_OF_AN_OP * self.ops, 0, 0)
+        code, costs = variant.loaded.memory_analysis().generated_code_size_in_bytes, variant.loaded.cost_analysis()
+        return Costs(self.ops, code, costs["flops"], costs["bytes accessed"])
+
+    def _compiled_for_range(self, inputs: list[Input], values: Values) -> RangeVariant | None:
+        """Returns a program for a range of sizes, if the graph can have one."""
+        assert self.ranges is not None
+        if not self.ranges.programs:
+            pairs = [(self.ranges.graph.values(sizes), self.variants.get(sizes)) for sizes in self.variants]
+            self.ranges.adapt([(each, self._costs(variant).running) for each, variant in pairs])
+        try:
+            if device_of(f"the {self.kind} graph", zip(self.names, inputs, strict=True)) != CPU:
+                raise Error("only programs of the CPU compute with several sizes at once")
+            found = self.ranges.compile(inputs, values, self._with_sizes, self.visible, self._program, self.kind)
+        except Error as error:
+            logger.info("the %s graph has no programs for ranges of sizes: %s", self.kind, error)
+            self.ranges = None
+            return None
+        logger.info("compiling the %s graph for %s", self.kind, found.shown())
+        journal.compiled(self.title, self.title, found.shown(), found.loaded, "")
+        return found
+
+    def _with_sizes(self, inputs: Sequence[Any], sizes: Sequence[sympy.Symbol]) -> ImportedGraph:
+        return import_graph(self.graph, inputs, self.visible, (), self.checks_values, self.kept, sizes)
+
+    def _program(self, module: Module) -> Executable:
+        return trivium.compile(module, **options_for(CPU, self.options))
 
     def _log_change(self, name: str) -> str:
         """Logs, and returns, why a graph is compiled again for the same sizes."""

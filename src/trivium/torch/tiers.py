@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
@@ -15,6 +15,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 from trivium.backends.recent import Recent
 from trivium.importers.pytorch.aliases import has_memory, memory_of
 from trivium.importers.pytorch.graph import outputs_of
+from trivium.torch.ranges import STEPS
 
 ATEN = torch.ops.aten
 VIEWS = ATEN.view.default, ATEN._unsafe_view.default
@@ -41,15 +42,16 @@ MOST_WAITING = 4096
 
 
 class InPyTorch:
-    """A graph that runs in PyTorch, and how often it has run."""
+    """A graph that runs in PyTorch, and how often it has run with the same sizes."""
 
-    def __init__(self, graph: fx.GraphModule):
-        self.graph = graph
+    def __init__(self, tier: FirstTier):
+        self.tier = tier
         self.runs = 0
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
         self.runs += 1
-        return run_in_pytorch(self.graph, inputs)
+        self.tier.runs += 1
+        return run_in_pytorch(self.tier.graph, inputs)
 
 
 def run_in_pytorch(graph: fx.GraphModule, inputs: list[Any]) -> list[Any]:
@@ -62,33 +64,62 @@ def run_in_pytorch(graph: fx.GraphModule, inputs: list[Any]) -> list[Any]:
 
 
 class FirstTier:
-    """The sizes for which a graph has not been compiled yet, though they have occurred."""
+    """The sizes for which a graph has not been compiled yet, though they have occurred; and how often it has run in
+    PyTorch."""
 
     def __init__(self, graph: fx.GraphModule):
         self.traced = graph
-        self.ops = sum(node.op == "call_function" for node in graph.graph.nodes)
+        self.runs = 0
         self.waiting: Recent[tuple, InPyTorch] = Recent(MOST_WAITING)
 
     @functools.cached_property
     def graph(self) -> fx.GraphModule:
         return _of_any_layout(self.traced)
 
-    def get(self, sizes: tuple, flops: float, accessed: float) -> InPyTorch | None:
-        """Returns the graph for these sizes, if it has run for less time than compiling takes. `flops` and `accessed`
-        (bytes) are the costs of a program for other sizes, which serve as an estimate for these."""
+    def get(self, sizes: tuple, costs: Costs) -> InPyTorch | None:
+        """Returns the graph for these sizes, if it has run for less time than compiling takes. The costs of a program
+        for other sizes serve as an estimate for these."""
         found = self.waiting.get(sizes)
         if found is None:
-            found = InPyTorch(self.graph)
+            found = InPyTorch(self)
             self.waiting.put(sizes, found)
-        return found if found.runs < most_runs(self.ops, flops, accessed) else None
+        return found if found.runs < most_runs(costs) else None
+
+    def is_over(self, costs: Costs) -> bool:
+        """Whether the graph has run for as long as compiling takes, with whatever sizes."""
+        return self.runs >= most_runs(costs)
 
 
-def most_runs(ops: int, flops: float, accessed: float) -> float:
-    """Returns how many runs in PyTorch take as long as compiling. This is an estimate, and not measured, so that it is
+class Costs(NamedTuple):
+    """What says how long a graph takes to compile and to run: its ops, and the machine code of its program, in bytes;
+    floating-point operations, and the bytes that they access. Times are estimated, and not measured, so that they are
     the same in every process: a program that begins with the same seed ends with the same bits."""
-    compiling = 0.2 + 5e-3 * ops
-    running = 1e-5 * ops + flops / 60e9 + accessed / 10e9
-    return compiling / running
+
+    ops: int
+    code: int
+    flops: float
+    accessed: float
+
+    @property
+    def compiling(self) -> float:
+        """The seconds that compiling takes."""
+        return 0.05 + 6e-4 * self.ops + 1.1e-5 * self.code
+
+    @property
+    def running(self) -> float:
+        """The seconds that the program takes."""
+        return self.flops / 60e9 + self.accessed / 10e9
+
+
+def most_runs(costs: Costs) -> float:
+    """Returns how many runs in PyTorch take as long as compiling."""
+    return costs.compiling / (1e-5 * costs.ops + costs.running)
+
+
+def most_runs_in_range(costs: Costs) -> float:
+    """Returns how many runs of a program for a range of sizes lose as much time, because it computes with space for the
+    largest of them, as compiling one for the sizes that they have takes."""
+    return costs.compiling / (1e-6 + costs.running / (2 * STEPS))
 
 
 def has_first_tier(graph: fx.GraphModule, kind: str, kept: Collection[int] = ()) -> bool:

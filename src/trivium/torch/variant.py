@@ -44,6 +44,7 @@ class Variant:
         kind: str,
     ):
         self.parameters = parameters
+        self.kind = kind
         self.taken = [outermost_first(order) for order in layouts.arguments]
         self.returned = {index: places(order) for index, order in layouts.results.items()}
         # Where results will have gradients, a view of one would get them, too; outputs without gradients must not.
@@ -85,10 +86,11 @@ class Variant:
             for x in listed
         ]
         seen = {index: inputs[index] for index in self.seen} if self.seen else {}
+        sizes = self._sizes(inputs)
         inputs.clear()
         if self.draws:
             given.append(_drawn_state())
-        made = self._executed(given)
+        made = self._executed(given, sizes)
         if self.returns_results:
             return made
         for index, verify in self.checks.items():
@@ -100,7 +102,11 @@ class Variant:
             made[index] = _laid_out(made[index], layout.strides)
         return [self._output(output, made, seen) for output in self.outputs]
 
-    def _executed(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def _sizes(self, inputs: Sequence[Any]) -> tuple[int, ...]:
+        """Returns the sizes that the program takes."""
+        return ()
+
+    def _executed(self, given: Sequence[torch.Tensor], sizes: tuple[int, ...]) -> list[torch.Tensor]:
         """Runs the program. If its extents depend on its data, results have shapes only afterwards."""
         if self.results is None:
             made = [to_tensor(array) for array in self.loaded.execute(*map(to_array, given))]

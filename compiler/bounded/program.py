@@ -1,0 +1,155 @@
+"""Programs for several combinations of sizes at once. A program with dynamic shapes becomes one with static shapes, in
+which every dimension has space for the largest of its extents; which combination a call has, it computes from the sizes
+that are arguments. So sizes that change with every call, as those of a cache that grows, need one program for many of
+them. This is XLA's bounded dynamism, but the bounds are the extents in each combination, and not intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trivium.compiler.bounded.axes import Extent, extents_of, simple
+from trivium.compiler.bounded.shapes import elementwise
+from trivium.compiler.bounded.writer import RULES, Bounded, Numbers, Unbounded, Writer, cloned
+from trivium.ir.attributes import DenseElements, Dictionary
+from trivium.ir.core import Block, Operation, Region, Value
+from trivium.ir.declare import ELEMENTWISE, Op
+from trivium.ir.errors import Error
+from trivium.ir.func import FuncReturn, Function, Module
+from trivium.ir.interpreter import Interpreter
+from trivium.ir.ops import Constant
+from trivium.ir.types import I64, FunctionType, TensorType, is_quantized, tensor
+
+MOST_NUMBERS = 64
+"""The number of elements up to which a value is computed in each combination, since extents may follow from it."""
+
+
+@dataclass(frozen=True)
+class BoundedProgram:
+    """A module without dynamic shapes. `arguments` and `results` are the extents of its arguments and results in each
+    combination; their types have the largest. After the arguments, the module takes the number of the combination, as
+    a 0-d i64."""
+
+    module: Module
+    arguments: tuple[tuple[Extent, ...], ...]
+    results: tuple[tuple[Extent, ...], ...]
+
+
+def bounded(
+    module: Module, shapes: Sequence[Sequence[Sequence[int]]], values: Mapping[int, Sequence[int]]
+) -> BoundedProgram:
+    """Returns a program for several combinations of sizes. `shapes` has the shapes of all arguments for each of them;
+    `values` the numbers of those arguments, by index, that are sizes. Calls must have been inlined. Raises `Unbounded`
+    if an op cannot compute with several sizes."""
+    main = module.main
+    block = Block()
+    given = [extents_of(entries) for entries in zip(*shapes, strict=True)]
+    for argument, extents in zip(main.arguments, given, strict=True):
+        kind = argument.type.with_shape(tuple(map(max, extents)))
+        block.add_argument(kind, argument.name_hint, argument.location)
+    w = Writer(block, len(shapes), block.add_argument(tensor(of=I64), "combination"))
+    for index, (argument, value, extents) in enumerate(zip(main.arguments, block.arguments, given, strict=False)):
+        numbers = values.get(index)
+        arrays = None if numbers is None else w.noted([np.array(number, value.type.dtype) for number in numbers])
+        w.values[argument] = Bounded(value, tuple(map(simple, extents)), arrays)
+        w.learn(w.values[argument])
+    returned = [w.with_simple(x) for x in write(w, main.body.block)]
+    w.add(FuncReturn([x.value for x in returned]))
+    kinds = [argument.type for argument in block.arguments], [x.value.type for x in returned]
+    attributes: dict[str, Any] = {"res_attrs": main.res_attrs}
+    if main.arg_attrs is not None:
+        attributes["arg_attrs"] = [*main.arg_attrs, Dictionary()]
+    function = Function(main.sym_name, FunctionType(*map(tuple, kinds)), Region([block]), **attributes)
+    made = Module.build(functions=[function])
+    made.verify()
+    results = tuple(tuple(axis.extent for axis in x.axes) for x in returned)
+    return BoundedProgram(made, tuple(given), results)
+
+
+def write(w: Writer, block: Block) -> list[Bounded]:
+    """Writes the ops of a block. Returns what it returns."""
+    for op in block:
+        if op is not block.terminator:
+            with w.builder.at(op.location):
+                _write(w, op)
+    return [w.values[value] for value in block.terminator.operands]
+
+
+def _write(w: Writer, op: Operation) -> None:
+    if not isinstance(op, Op) or any(_is_strange(value) for value in (*op.operands, *op.results)):
+        raise Unbounded(f"{op.NAME}: an op on values other than tensors of numbers")
+    numbers = _numbers(w, op)
+    try:
+        if numbers is not None and all(all(each is array[0] for each in array) for array in numbers):
+            kinds = [w.fixed(*array[0].shape) for array in numbers]
+            made = [
+                Bounded(w.add(Constant(DenseElements(array[0], value.type.with_shape(array[0].shape)))), axes)
+                for value, array, axes in zip(op.results, numbers, kinds, strict=True)
+            ]
+        else:
+            made = list(_rule_of(w, op)(w, op))
+    except Unbounded as error:
+        raise Unbounded(f"{op.NAME}: {error.message}") from None
+    for index, (value, found) in enumerate(zip(op.results, made, strict=True)):
+        found.value.name_hint = found.value.name_hint or value.name_hint
+        w.values[value] = found if numbers is None else Bounded(found.value, found.axes, numbers[index])
+        w.learn(w.values[value])
+
+
+def _rule_of(w: Writer, op: Op) -> Any:
+    rule = RULES.get(type(op))
+    if rule is not None:
+        return rule
+    if op.has_trait(ELEMENTWISE):
+        return elementwise
+    free = [w.values[value] for region in op.regions for value in region.free_values()]
+    if all(x.is_fixed for x in (*(w.values[value] for value in op.operands), *free)):
+        return _as_it_is
+    raise Unbounded("it cannot compute with several sizes at once")
+
+
+def _as_it_is(w: Writer, op: Op) -> list[Bounded]:
+    if not all(value.type.is_static for value in op.results):
+        raise Unbounded("its result has a size that is not known")
+    axes = [w.fixed(*value.type.static_shape) for value in op.results]
+    return cloned(w, op, [w.values[value].value for value in op.operands], axes)
+
+
+def _numbers(w: Writer, op: Op) -> list[Numbers] | None:
+    """Returns the elements of the results in each combination, if they follow from sizes and constants."""
+    if isinstance(op, Constant):
+        array = op.value.array
+        return [w.noted((array,) * w.combinations)] if array.size <= MOST_NUMBERS else None
+    given = [w.values[value].numbers for value in op.operands]
+    known = [numbers for numbers in given if numbers is not None]
+    if not op.is_pure or op.regions or not given or len(known) < len(given):
+        return None
+    # Layers that are alike compute the same sizes.
+    key = type(op), repr(op.attributes), op.result_types, tuple(map(id, known))
+    if key not in w.computed:
+        w.computed[key] = _computed(w, op, known)
+    return w.computed[key]
+
+
+def _computed(w: Writer, op: Op, given: Sequence[Numbers]) -> list[Numbers] | None:
+    found: list[list[np.ndarray]] = []
+    seen: dict[tuple, list[np.ndarray]] = {}
+    for arrays in zip(*given, strict=True):
+        key = tuple(map(id, arrays))
+        if key not in seen:
+            try:
+                results = Interpreter().step(op, dict(zip(op.operands, arrays, strict=True)))
+            except Error:
+                return None
+            seen[key] = [np.asarray(result) for result in results]
+        found.append(seen[key])
+        if any(array.size > MOST_NUMBERS for array in seen[key]):
+            return None
+    return [w.noted(arrays) for arrays in zip(*found, strict=True)]
+
+
+def _is_strange(value: Value) -> bool:
+    return not isinstance(value.type, TensorType) or is_quantized(value.type.element_type)

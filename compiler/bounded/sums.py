@@ -1,0 +1,225 @@
+"""Ops that combine elements: the space behind those that they combine must not contribute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from trivium.compiler.bounded.axes import Axes, extents_of, is_fixed, listed, simple
+from trivium.compiler.bounded.writer import Bounded, Unbounded, Writer, cloned, known, rule, shapes_in_each
+from trivium.ir.attributes import DenseElements
+from trivium.ir.core import Region, Value
+from trivium.ir.ops import (
+    Add,
+    And,
+    Constant,
+    Convolution,
+    DotGeneral,
+    DynamicConv,
+    Maximum,
+    Minimum,
+    Multiply,
+    Or,
+    Reduce,
+    ReduceWindow,
+    SelectAndScatter,
+    Slice,
+    Sort,
+    Xor,
+)
+from trivium.ir.ops.chlo import TopK
+from trivium.ir.types import is_boolean, is_complex, is_float, tensor
+
+
+def neutral(body: Region, kind: Any) -> np.ndarray | None:
+    """Returns the element that does not change others, if a region computes one known op."""
+    made = [op for op in body.block if op is not body.terminator]
+    if len(made) != 1 or body.terminator.operands != made[0].results or set(made[0].operands) != set(body.arguments):
+        return None
+    dtype = kind.dtype
+    match made[0]:
+        case Add():
+            zero = complex(-0.0, -0.0) if is_complex(kind) else -0.0 if is_float(kind) else 0
+            return np.array(zero, dtype)
+        case Multiply():
+            return np.array(1, dtype)
+        case Or() | Xor():
+            return np.array(0, dtype)
+        case And():
+            return np.invert(np.array(0, dtype))
+        case Maximum() | Minimum() if not is_complex(kind):
+            return _extreme(kind, isinstance(made[0], Maximum))
+    return None
+
+
+def _extreme(kind: Any, lowest: bool) -> np.ndarray:
+    """Returns the lowest, or the highest, number of an element type."""
+    dtype = kind.dtype
+    if is_boolean(kind):
+        return np.array(not lowest)
+    if is_float(kind):
+        infinity = np.array(-math.inf if lowest else math.inf, dtype)
+        if np.isinf(infinity.astype(np.float32)):
+            return infinity
+    limits: Any = ml_dtypes.finfo(dtype) if is_float(kind) else ml_dtypes.iinfo(dtype)
+    return np.array(limits.min if lowest else limits.max, dtype)
+
+
+def _fill(w: Writer, op: Any, number: int) -> Value:
+    """Returns what does not change a reduction, for one of its inputs."""
+    kind = op.inputs[number].type.element_type
+    if len(op.inputs) == 1 and (found := neutral(op.body, kind)) is not None:
+        return w.add(Constant(DenseElements(found, tensor(of=kind))))
+    if len(op.inputs) == 1:
+        raise Unbounded("a reduction by a function of which no neutral element is known")
+    # Where several values are reduced together, such as numbers and their places, the initial values are neutral.
+    return w.convert(w.values[op.init_values[number]].value, kind)
+
+
+@rule(Reduce)
+def reduce(w: Writer, op: Reduce) -> list[Bounded]:
+    inputs = _alike(w, op.inputs)
+    if not all(inputs[0].axes[d].is_fixed for d in op.dimensions):
+        inputs = [w.masked(x, op.dimensions, _fill(w, op, number)) for number, x in enumerate(inputs)]
+    axes = tuple(axis for d, axis in enumerate(inputs[0].axes) if d not in op.dimensions)
+    inits = [w.values[value].value for value in op.init_values]
+    return cloned(w, op, [*(x.value for x in inputs), *inits], [axes] * len(op.results))
+
+
+def _alike(w: Writer, values: Sequence[Value]) -> list[Bounded]:
+    operands = [w.values[value] for value in values]
+    return [w.aligned(x, operands[0].axes) for x in operands]
+
+
+@rule(DotGeneral)
+def dot_general(w: Writer, op: DotGeneral) -> list[Bounded]:
+    """Zeros on one side are not enough: what is on the other may be infinite."""
+    numbers, lhs, rhs = op.dot_dimension_numbers, w.values[op.lhs], w.values[op.rhs]
+    left = (*numbers.lhs_batching_dimensions, *numbers.lhs_contracting_dimensions)
+    right = (*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions)
+    wanted = list(rhs.axes)
+    for one, other in zip(left, right, strict=True):
+        wanted[other] = lhs.axes[one]
+    rhs = w.aligned(rhs, tuple(wanted))
+    lhs = w.masked(lhs, numbers.lhs_contracting_dimensions, w.number(0, op.lhs.type.element_type))
+    rhs = w.masked(rhs, numbers.rhs_contracting_dimensions, w.number(0, op.rhs.type.element_type))
+    batch = [lhs.axes[d] for d in numbers.lhs_batching_dimensions]
+    rows = [axis for d, axis in enumerate(lhs.axes) if d not in left]
+    columns = [axis for d, axis in enumerate(rhs.axes) if d not in right]
+    return cloned(w, op, [lhs.value, rhs.value], [(*batch, *rows, *columns)])
+
+
+@rule(Convolution)
+def convolution(w: Writer, op: Convolution) -> list[Bounded]:
+    return _convolution(w, op)
+
+
+@rule(DynamicConv)
+def dynamic_conv(w: Writer, op: DynamicConv) -> list[Bounded]:
+    paddings = listed(known(w, op.padding, "a padding"))
+    if not all(map(is_fixed, paddings)):
+        raise Unbounded("a padding of a convolution differs between combinations of sizes")
+    pairs = [numbers[0] for numbers in paddings]
+    attributes = {name: value for name, value in op.attributes.items() if value is not None}
+    padding = tuple(zip(pairs[::2], pairs[1::2], strict=True))
+    static = Convolution(op.lhs, op.rhs, padding=padding, **attributes, result=op.result.type)
+    found = _convolution(w, static)
+    static.erase()
+    return found
+
+
+def _convolution(w: Writer, op: Convolution) -> list[Bounded]:
+    """Zeros behind an image are what its padding would be."""
+    numbers = op.dimension_numbers
+    lhs, rhs = w.with_simple(w.values[op.lhs]), w.with_simple(w.values[op.rhs])
+    features = numbers.input_feature_dimension, numbers.kernel_input_feature_dimension
+    groups = op.feature_group_count != 1 or op.batch_group_count != 1
+    grouped = [lhs.axes[features[0]], rhs.axes[features[1]], rhs.axes[numbers.kernel_output_feature_dimension]]
+    grouped += [lhs.axes[numbers.input_batch_dimension]] if op.batch_group_count != 1 else []
+    if groups and not all(axis.is_fixed for axis in grouped):
+        raise Unbounded("a convolution has groups whose sizes differ between combinations of sizes")
+    if op.window_reversal and any(op.window_reversal) and not rhs_fixed(rhs, numbers):
+        raise Unbounded("a convolution reverses kernels whose sizes differ between combinations of sizes")
+    masked = (*numbers.input_spatial_dimensions, features[0]), (*numbers.kernel_spatial_dimensions, features[1])
+    lhs = w.masked(lhs, masked[0], w.number(0, op.lhs.type.element_type))
+    rhs = w.masked(rhs, masked[1], w.number(0, op.rhs.type.element_type))
+    extents = extents_of(shapes[0] for shapes in shapes_in_each(w, op))
+    return _as_inferred(w, op, [lhs, rhs], tuple(map(simple, extents)))
+
+
+def rhs_fixed(rhs: Bounded, numbers: Any) -> bool:
+    return all(rhs.axes[d].is_fixed for d in numbers.kernel_spatial_dimensions)
+
+
+def _as_inferred(w: Writer, op: Any, operands: Sequence[Bounded], axes: Axes) -> list[Bounded]:
+    """Writes an op whose results have at least as much space, by its type rule, as all combinations need."""
+    copy = op.clone({})
+    for index, x in enumerate(operands):
+        copy.set_operand(index, x.value)
+    infer: Any = type(op).INFER
+    kinds = infer(copy)
+    found = []
+    for result, kind in zip(copy.results, kinds if isinstance(kinds, list | tuple) else [kinds], strict=True):
+        result.type = kind
+    w.add(copy)
+    for result in copy.results:
+        shape, wanted = result.type.static_shape, tuple(axis.bound for axis in axes)
+        if any(has < needed for has, needed in zip(shape, wanted, strict=True)):
+            raise Unbounded("a window has more places for smaller sizes than for larger ones")
+        rank = len(shape)
+        value = result if shape == wanted else w.add(Slice(result, (0,) * rank, wanted, (1,) * rank))
+        found.append(Bounded(value, axes))
+    return found
+
+
+@rule(ReduceWindow)
+def reduce_window(w: Writer, op: ReduceWindow) -> list[Bounded]:
+    inputs = [w.with_simple(x) for x in _alike(w, op.inputs)]
+    slides = [d for d, axis in enumerate(inputs[0].axes) if not axis.is_fixed and op.window_dimensions[d] != 1]
+    if slides:
+        inputs = [w.masked(x, slides, _window_fill(w, op, number)) for number, x in enumerate(inputs)]
+    extents = extents_of(shapes[0] for shapes in shapes_in_each(w, op))
+    inits = [w.values[value] for value in op.init_values]
+    return _as_inferred(w, op, [*inputs, *inits], tuple(map(simple, extents)))
+
+
+def _window_fill(w: Writer, op: ReduceWindow, number: int) -> Value:
+    """Returns what windows find outside of the elements: the initial value, which must be neutral."""
+    kind, init = op.inputs[number].type.element_type, op.init_values[number]
+    found, given = neutral(op.body, kind), w.values[init].numbers
+    if found is None or given is None or any(array != found for array in given):
+        raise Unbounded("a reduction of windows with an initial value that is not known to be neutral")
+    return w.convert(w.values[init].value, kind)
+
+
+@rule(SelectAndScatter)
+def select_and_scatter(w: Writer, op: SelectAndScatter) -> list[Bounded]:
+    operand, source = w.with_simple(w.values[op.operand]), w.with_simple(w.values[op.source])
+    for d, axis in enumerate(operand.axes):
+        sizes = (op.window_dimensions, op.window_strides)
+        still = all(given is None or given[d] == 1 for given in sizes) and not (op.padding and any(op.padding[d]))
+        if not axis.is_fixed and not still:
+            raise Unbounded("windows select elements along a dimension whose size differs")
+    init = w.values[op.init_value].value
+    return cloned(w, op, [operand.value, source.value, init], [operand.axes])
+
+
+@rule(Sort)
+def sort(w: Writer, op: Sort) -> list[Bounded]:
+    inputs = _alike(w, op.inputs)
+    if not inputs[0].axes[op.dimension].is_fixed:
+        raise Unbounded("a sort along a dimension whose size differs")
+    return cloned(w, op, [x.value for x in inputs], [inputs[0].axes] * len(inputs))
+
+
+@rule(TopK)
+def top_k(w: Writer, op: TopK) -> list[Bounded]:
+    x = w.values[op.operand]
+    if not x.axes[-1].is_fixed:
+        raise Unbounded("the largest elements along a dimension whose size differs")
+    axes = (*x.axes[:-1], *w.fixed(op.k))
+    return cloned(w, op, [x.value], [axes, axes])

@@ -1,0 +1,321 @@
+"""Programs of a graph for ranges of sizes: sizes that change with every call, as those of a cache that grows with every
+token, need one program for many of them. Tensors get space for the largest sizes of the range; of results, the part
+that exists is returned."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sympy
+import torch
+from torch import fx
+from torch._C._dynamo.guards import _empty_strided_cpu  # pyright: ignore[reportAttributeAccessIssue]
+from torch._prims_common import make_contiguous_strides_for
+
+from trivium.backends.recent import Recent
+from trivium.compiler.bounded import BoundedProgram, bounded
+from trivium.compiler.bounded.axes import is_fixed
+from trivium.compiler.pipeline import inline_used
+from trivium.executable import Executable
+from trivium.importers.pytorch import ImportedGraph, ResultIndex, ViewIndex
+from trivium.importers.pytorch.symbols import has_symbols, symbolic
+from trivium.ir.errors import Error
+from trivium.ir.func import Module
+from trivium.ir.types import TensorType
+from trivium.torch.layouts import TensorLayouts, take_layouts
+from trivium.torch.parameters import Parameters
+from trivium.torch.variant import Variant
+
+STEPS = 4
+"""How many ranges there are from one power of two to the next, if the costs of a program are proportional to its sizes:
+what a program computes for the largest size of a range is then a quarter too much for the smallest, at most."""
+
+MOST_COMBINATIONS = 512
+"""For how many combinations of sizes there is one program, at most. If several sizes vary, their ranges are shorter."""
+
+Values = Mapping[sympy.Symbol, int]
+
+
+class Place(NamedTuple):
+    """The input of a graph, by its number, that has the value of a symbol: itself, or as an extent."""
+
+    number: int
+    dimension: int | None
+
+
+class Range(NamedTuple):
+    """Sizes from `first` to `last` for symbols that have had the same value in all calls."""
+
+    symbols: tuple[sympy.Symbol, ...]
+    first: int
+    last: int
+
+
+class OpenGraph:
+    """The symbols in the sizes of a graph's inputs, and the ranges of their values."""
+
+    def __init__(self, graph: fx.GraphModule):
+        self.metas = [node.meta.get("val") for node in graph.graph.find_nodes(op="placeholder")]
+        sized = [(size, x, place) for size, place in self._sizes() if (x := symbolic(size)) is not None]
+        self.places = {x: place for _, x, place in reversed(sized) if isinstance(x, sympy.Symbol)}
+        self.symbols = tuple(self.places)
+        self.environment = next((size.node.shape_env for size, _, _ in sized if isinstance(size, torch.SymInt)), None)
+        others = any(isinstance(meta, torch.SymFloat | torch.SymBool) for meta in self.metas)
+        self.is_known = not others and all(x.free_symbols <= self.places.keys() for _, x, _ in sized)
+        self._apart: set[tuple[sympy.Symbol, sympy.Symbol]] = set()
+
+    def _sizes(self) -> Iterator[tuple[int | torch.SymInt, Place]]:
+        """Yields the extents of inputs, and the inputs that are integers themselves."""
+        for number, meta in enumerate(self.metas):
+            if isinstance(meta, torch.Tensor):
+                yield from ((size, Place(number, dimension)) for dimension, size in enumerate(meta.shape))
+            elif isinstance(meta, int | torch.SymInt):
+                yield meta, Place(number, None)
+
+    def values(self, sizes: Sequence[Any]) -> Values:
+        """Returns the values of the symbols in a call, whose inputs have these shapes, or are these numbers."""
+        return {
+            symbol: int(sizes[number] if dimension is None else sizes[number][dimension])
+            for symbol, (number, dimension) in self.places.items()
+        }
+
+    def ranges(self, values: Values, steps: int = STEPS) -> tuple[Range, ...]:
+        """Returns the ranges of these values. Symbols that have never been different vary together."""
+        self._apart.update(
+            pair for pair in itertools.combinations(self.symbols, 2) if values[pair[0]] != values[pair[1]]
+        )
+        groups: list[list[sympy.Symbol]] = []
+        for symbol in self.symbols:
+            for group in groups:
+                if all((other, symbol) not in self._apart for other in group):
+                    group.append(symbol)
+                    break
+            else:
+                groups.append([symbol])
+        while True:
+            found = tuple(Range(tuple(group), *_range(values[group[0]], steps)) for group in groups)
+            if math.prod(last - first + 1 for _, first, last in found) <= MOST_COMBINATIONS:
+                return found
+            steps *= 2
+
+    def combinations(self, ranges: Sequence[Range]) -> list[Values]:
+        """Returns those values in the ranges for which PyTorch has made the graph."""
+        guards = [] if self.environment is None else [guard.expr for guard in self.environment.guards]
+        listed = itertools.product(*(range(first, last + 1) for _, first, last in ranges))
+        place = {symbol: index for index, (symbols, _, _) in enumerate(ranges) for symbol in symbols}
+        found = [{symbol: numbers[place[symbol]] for symbol in self.symbols} for numbers in listed]
+        return [values for values in found if all(guard.xreplace(_exact(values)) != sympy.false for guard in guards)]
+
+    def shapes(self, indices: Sequence[int], values: Values) -> list[tuple[int, ...]]:
+        """Returns the shapes of inputs for these values."""
+        exact = _exact(values)
+        return [tuple(_number(size, exact) for size in self.metas[index].shape) for index in indices]
+
+
+def _exact(values: Values) -> dict[sympy.Basic, sympy.Basic]:
+    return {symbol: sympy.Integer(value) for symbol, value in values.items()}
+
+
+def _number(size: int | torch.SymInt, values: Mapping[sympy.Basic, sympy.Basic]) -> int:
+    expression = symbolic(size)
+    if expression is None:
+        return int(size)
+    return int(values[expression] if expression in values else expression.xreplace(values))  # type: ignore[arg-type]
+
+
+def _range(value: int, steps: int) -> tuple[int, int]:
+    """Returns the range of a size, of which there are `steps` from one power of two to the next."""
+    if value <= steps:
+        return value, value
+    length = max(1, (1 << (value - 1).bit_length()) // (2 * steps))
+    last = -(-value // length) * length
+    return last - length + 1, last
+
+
+class Sized(NamedTuple):
+    """A program of a graph for ranges of sizes, the combinations of them in its order, and the orders in which PyTorch
+    expects the dimensions of its results, where they have open sizes and are not row-major."""
+
+    graph: OpenGraph
+    ranges: tuple[Range, ...]
+    combinations: Sequence[Values]
+    program: BoundedProgram
+    orders: Mapping[int, tuple[int, ...]]
+
+
+class RangeVariant(Variant):
+    """The program of a graph for ranges of sizes."""
+
+    def __init__(
+        self, imported: ImportedGraph, executable: Executable, layouts: TensorLayouts, kind: str, sized: Sized
+    ):
+        super().__init__(imported, executable, layouts, Parameters((), ()), kind)
+        self.graph, self.ranges, combinations, program, self.orders = sized
+        self.numbers = {tuple(values.values()): number for number, values in enumerate(combinations)}
+        self.runs = [0] * len(combinations)
+        kinds = [argument.type for argument in program.module.main.arguments]
+        self.spaces = [
+            None if all(map(is_fixed, extents)) else (kind.static_shape, make_contiguous_strides_for(kind.static_shape))
+            for kind, extents in zip(kinds[: len(self.arguments)], program.arguments, strict=False)
+        ]
+        self.extents = program.results
+
+    def runs_with(self, values: Values) -> int:
+        """Returns how often it has computed with these sizes."""
+        return self.runs[self.numbers[tuple(values.values())]]
+
+    def shown(self) -> str:
+        """Returns for which sizes the program is, for people."""
+        several = [f"{first} to {last}" for _, first, last in self.ranges if first < last]
+        return f"sizes from {', '.join(several)}" if several else "its sizes"
+
+    def _sizes(self, inputs: Sequence[Any]) -> tuple[int, ...]:
+        places = self.graph.places.values()
+        return tuple(inputs[number] if d is None else inputs[number].shape[d] for number, d in places)
+
+    def _executed(self, given: Sequence[torch.Tensor], sizes: tuple[int, ...]) -> list[torch.Tensor]:
+        number = self.numbers[sizes]
+        self.runs[number] += 1
+        count = len(self.arguments)
+        pairs = zip(given[:count], self.spaces, strict=True)
+        taken = [x if space is None else _with_space(x, *space) for x, space in pairs]
+        # The sizes and the number of the combination, which the program takes by address.
+        listed = torch.tensor([*sizes, number], dtype=torch.int64, device="cpu")
+        *places, last = range(listed.data_ptr(), listed.data_ptr() + listed.nbytes, listed.itemsize)
+        assert self.results is not None
+        made = [_empty_strided_cpu(*result) for result in self.results]
+        tensors, drawn, results = ([x.data_ptr() for x in listed] for listed in (taken, given[count:], made))
+        self.execute_at([*tensors, *places, *drawn, last, *results])
+        return [self._existing(index, x, number) for index, x in enumerate(made)]
+
+    def _existing(self, index: int, made: torch.Tensor, number: int) -> torch.Tensor:
+        """Returns the part of a result that exists in a combination of sizes, in the layout that PyTorch expects."""
+        extents = self.extents[index]
+        if all(map(is_fixed, extents)):
+            return made
+        shape = tuple(extent[number] for extent in extents)
+        strides = _strides(shape, self.orders.get(index))
+        if all(size == 1 or a == b for size, a, b in zip(shape, made.stride(), strides, strict=True)):
+            return made.as_strided(shape, strides)
+        return _empty_strided_cpu(shape, strides, made.dtype).copy_(made.as_strided(shape, made.stride()))
+
+
+def _with_space(x: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> torch.Tensor:
+    """Returns a tensor with space behind its elements."""
+    y = _empty_strided_cpu(shape, strides, x.dtype)
+    y.as_strided(x.shape, strides).copy_(x)
+    return y
+
+
+def _strides(shape: Sequence[int], order: Sequence[int] | None) -> tuple[int, ...]:
+    """Returns the strides of a tensor without gaps whose dimensions are in this order in memory, the minor one first;
+    by default row-major."""
+    strides, stride = [0] * len(shape), 1
+    for dimension in reversed(range(len(shape))) if order is None else order:
+        strides[dimension] = stride
+        stride *= max(shape[dimension], 1)
+    return tuple(strides)
+
+
+def _orders(imported: ImportedGraph, visible: Callable[[int], bool]) -> dict[int, tuple[int, ...]]:
+    """Returns the orders in which PyTorch expects the dimensions of results, where they have open sizes and are not
+    row-major. Those of results that only its own backward program reads do not matter."""
+    pairs = list(enumerate(zip(imported.outputs, imported.metas, strict=True)))
+    metas = {output.index: meta for i, (output, meta) in pairs if isinstance(output, ResultIndex) and visible(i)}
+    views = [output for _, (output, _) in pairs if isinstance(output, ViewIndex)]
+    metas |= {view.base.index: view.view.base_meta for view in views if isinstance(view.base, ResultIndex)}
+    orders = {index: _order(meta) for index, meta in metas.items() if isinstance(meta, torch.Tensor)}
+    return {index: order for index, order in orders.items() if order is not None}
+
+
+def _order(meta: torch.Tensor) -> tuple[int, ...] | None:
+    shape, strides = (
+        [symbolic(size) or sympy.Integer(int(size)) for size in sizes] for sizes in (meta.shape, meta.stride())
+    )
+    rows, stride = [], sympy.Integer(1)
+    for size in reversed(shape):
+        rows.append(stride)
+        stride = stride * size
+    if all(size == 1 or a == b for size, a, b in zip(shape, strides, reversed(rows), strict=True)):
+        return None
+    hints = [_hint(stride) for stride in meta.stride()]
+    order = tuple(sorted(range(len(shape)), key=lambda d: (hints[d], -d)))
+    stride = sympy.Integer(1)
+    for d in order:
+        if shape[d] != 1 and strides[d] != stride:
+            raise Error("a result has gaps in memory, or an order of dimensions that depends on sizes")
+        stride = stride * shape[d]
+    return order
+
+
+def _hint(size: int | torch.SymInt) -> int:
+    return int(size) if isinstance(size, int) else int(size.node.hint)
+
+
+class Ranges:
+    """The programs of one graph for ranges of sizes."""
+
+    def __init__(self, graph: fx.GraphModule, most: int):
+        self.graph = OpenGraph(graph)
+        self.programs: Recent[tuple[Range, ...], RangeVariant] = Recent(most)
+        self.steps = STEPS
+
+    def find(self, values: Values) -> RangeVariant | None:
+        """Returns the program for these sizes, if there is one."""
+        last = self.programs.last
+        if last is not None and tuple(values.values()) in last.numbers:
+            return last
+        found = self.programs.get(self.graph.ranges(values, self.steps))
+        return found if found is not None and tuple(values.values()) in found.numbers else None
+
+    def adapt(self, costs: Sequence[tuple[Values, float]]) -> None:
+        """Makes ranges longer if costs, here in seconds, hardly grow with a size: a step of a decoder reads all of its
+        parameters, however long its cache is."""
+        listed = [(set(values.values()), seconds) for values, seconds in costs]
+        if len(listed) < 2 or any(len(values) != 1 for values, _ in listed):
+            return
+        (one, less), (other, more) = sorted((min(values), seconds) for values, seconds in listed[:2])
+        if one < other and less > 0:
+            growth = (more - less) / less * one / (other - one)
+            self.steps = next(steps for steps in (1, 2, STEPS) if steps == STEPS or growth * STEPS <= steps)
+
+    def compile(
+        self,
+        inputs: Sequence[Any],
+        values: Values,
+        imported: Callable[[Sequence[Any], Sequence[sympy.Symbol]], ImportedGraph],
+        visible: Callable[[int], bool],
+        compiled: Callable[[Module], Executable],
+        kind: str,
+    ) -> RangeVariant:
+        """Returns a new program for ranges that contain these sizes, made from the graph as it is `imported` with open
+        sizes. Raises an error if it has an op that cannot compute with several sizes at once."""
+        graph = self.graph
+        if not graph.is_known:
+            raise Error("a number among the inputs is no integer, or a size does not follow from extents of inputs")
+        ranges = graph.ranges(values, self.steps)
+        combinations = graph.combinations(ranges)
+        made = imported(inputs, graph.symbols)
+        # The memory layouts of inputs with open sizes may differ from call to call.
+        pairs = zip(inputs, graph.metas, strict=True)
+        layouts = take_layouts(made, [None if has_symbols(meta) else x for x, meta in pairs], visible)
+        kinds = [argument.type for argument in made.module.main.arguments]
+        shapes = [_shapes(graph, made, kinds, each) for each in combinations]
+        count = len(made.arguments)
+        sizes = {count + i: [each[symbol] for each in combinations] for i, symbol in enumerate(graph.symbols)}
+        program = bounded(inline_used(made.module), shapes, sizes)
+        sized = Sized(graph, ranges, combinations, program, _orders(made, visible))
+        variant = RangeVariant(made, compiled(program.module), layouts, kind, sized)
+        self.programs.put(ranges, variant)
+        return variant
+
+
+def _shapes(
+    graph: OpenGraph, imported: ImportedGraph, kinds: Sequence[TensorType], values: Values
+) -> list[tuple[int, ...]]:
+    """Returns the shapes of a program's arguments for these values."""
+    named = dict(enumerate(graph.shapes(imported.arguments, values)))
+    return [kind.static_shape if kind.is_static else named[index] for index, kind in enumerate(kinds)]

@@ -1,0 +1,213 @@
+"""Graphs with symbolic sizes, as programs for ranges of them: what is in the space behind the elements is NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.nn import functional
+
+import trivium
+import trivium.torch
+from tests.importers.pytorch.models import difference
+from tests.torch.test_tiers import SAVING, dynamic, gradients, grown
+from trivium.torch import graph, ranges, tiers
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ranges.RangeVariant]]:
+    """The programs for ranges, which are compiled at once."""
+    found: list[ranges.RangeVariant] = []
+    compiled_for_range = graph.CompiledGraph._compiled_for_range
+
+    def noted(self: graph.CompiledGraph, *given: Any) -> Any:
+        variant = compiled_for_range(self, *given)
+        if variant is not None:
+            found.append(variant)
+        return variant
+
+    def with_space(x: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> torch.Tensor:
+        nothing = float("nan") if x.is_floating_point() else True if x.dtype is torch.bool else 77
+        y = torch.full(shape, nothing, dtype=x.dtype)
+        y.as_strided(x.shape, strides).copy_(x)
+        return y
+
+    monkeypatch.setattr(graph, "COMPILED_AT_ONCE", 0)
+    monkeypatch.setattr(graph.CompiledGraph, "_compiled_for_range", noted)
+    monkeypatch.setattr(ranges, "_with_space", with_space)
+    monkeypatch.setattr(tiers, "most_runs", lambda costs: 0)
+    torch._dynamo.reset()
+    yield found
+    torch._dynamo.reset()
+
+
+def test_a_cache_that_grows(made: list[Any]) -> None:
+    fast, x = dynamic(grown), torch.linspace(-1, 1, 8).reshape(1, 8)
+    ours = theirs = torch.ones(16, 8)
+    for _ in range(32):
+        (ours, y), (theirs, expected) = fast(ours, x), grown(theirs, x)
+        assert torch.equal(ours, theirs)
+        assert ours.is_contiguous()
+        assert difference(y, expected) < 1e-6
+    assert [variant.shown() for variant in made] == [
+        "sizes from 15 to 16",
+        *(f"sizes from {first} to {first + 3}" for first in range(17, 32, 4)),
+        *(f"sizes from {first} to {first + 7}" for first in range(33, 48, 8)),
+    ]
+    assert "sizes from 41 to 48" in trivium.explain()
+
+
+OF_ONE_SIZE = {
+    "dropout": {"forward"},
+    "batch_norm": {"backward"},
+    "attention": {"backward"},
+    "max_pool": {"forward", "backward"},
+}
+"""The kinds of graphs with ops that know only one size."""
+
+
+@pytest.mark.parametrize("name", SAVING)
+def test_gradients(name: str, made: list[Any]) -> None:
+    torch.manual_seed(0)
+    fast = dynamic(SAVING[name])
+    for size in (9, 10, 12, 11):
+        given = torch.randn(size, 4), torch.randn(4, 6)
+        exact = gradients(SAVING[name], *(x.double() for x in given))
+        ours, eager = (list(map(difference, gradients(run, *given), exact)) for run in (fast, SAVING[name]))
+        assert all(own < max(1e-4, 2 * other) for own, other in zip(ours, eager, strict=True))
+    kinds = {variant.kind for variant in made}
+    assert kinds == {"forward", "backward"} - OF_ONE_SIZE.get(name, set())
+
+
+class Decoder(torch.nn.Module):
+    """Embeddings, causal attention with rotary positions, and logits, for batches of any size and length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedded = torch.nn.Embedding(30, 16)
+        self.qkv, self.out = torch.nn.Linear(16, 48), torch.nn.Linear(16, 16)
+        self.norm = torch.nn.LayerNorm(16)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.embedded(tokens)
+        angles = torch.arange(tokens.shape[1])[:, None] * torch.linspace(0.1, 1, 4)
+        q, k, v = (part.unflatten(-1, (2, 8)).transpose(1, 2) for part in self.qkv(self.norm(x)).chunk(3, -1))
+        q, k = (torch.cat([y[..., :4] * angles.cos(), y[..., 4:] * angles.sin()], -1) for y in (q, k))
+        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).flatten(2))
+        return functional.gelu(x) @ self.embedded.weight.T
+
+
+def test_batches_of_any_size_and_length(made: list[Any]) -> None:
+    torch.manual_seed(1)
+    model = Decoder().eval()
+    fast = torch.compile(model, backend="trivium", dynamic=True)
+    with torch.no_grad():
+        for batch, length in ((11, 11), (11, 9), (12, 12), (9, 10), (17, 9), (12, 11), (3, 5), (19, 12)):
+            tokens = torch.randint(0, 30, (batch, length))
+            assert difference(fast(tokens), model(tokens)) < 1e-5
+    assert len(made) < 8
+
+
+def test_pictures_of_any_size(made: list[Any]) -> None:
+    torch.manual_seed(2)
+    model = torch.nn.Sequential(
+        *(torch.nn.Conv2d(3, 8, 3, 2, 1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(3, 2, 1)),
+        *(torch.nn.Conv2d(8, 8, 3, groups=8), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 5)),
+    ).eval()
+    fast = torch.compile(model, backend="trivium", dynamic=True)
+    with torch.no_grad():
+        for batch, height in ((9, 33), (10, 35), (12, 40), (11, 36)):
+            x = torch.randn(batch, 3, height, 39)
+            assert difference(fast(x), model(x)) < 1e-5
+    assert made
+
+
+LAYOUTS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "transposed": lambda x: (x + 1).transpose(1, 2),
+    "channels last": lambda x: (x[:, None] * 2).contiguous(memory_format=torch.channels_last),
+    "views of one result": lambda x: ((y := x.exp()).flatten(), y[:, 1:], y.transpose(0, 1)),
+    "a view of an input": lambda x: (x[1:], x.sin()),
+    "sizes": lambda x: (x.cos(), x.shape[0] * 3, x.shape[1] + 1),
+    "bools and integers": lambda x: (x > 0, x.argmax(1), (x > 0).sum()),
+    "a size as a number": lambda x: x * x.shape[0] / (x.shape[1] - 1),
+    "flattened": lambda x: (x.reshape(-1, 4).softmax(0), x.reshape(x.shape[0], -1).cumsum(1)),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_results_have_the_layouts_of_pytorch(name: str, made: list[Any]) -> None:
+    fast = dynamic(LAYOUTS[name])
+    for size in ((9, 5, 4), (10, 5, 4), (12, 6, 4), (9, 11, 4)):
+        x = torch.linspace(-1, 1, size[0] * size[1] * size[2]).reshape(size)
+        ours, theirs = (run(x) for run in (fast, LAYOUTS[name]))
+        pairs = zip(*(given if isinstance(given, tuple) else (given,) for given in (ours, theirs)), strict=True)
+        for one, other in pairs:
+            if not isinstance(one, torch.Tensor):
+                assert one == other
+                continue
+            assert difference(one.double(), other.double()) < 1e-5
+            assert one.stride() == other.stride()
+    assert made
+
+
+def test_numbers_among_the_inputs_may_be_negative(made: list[Any]) -> None:
+    fast = dynamic(lambda x, n: (x.select(0, n), torch.roll(x, n, 0)[0]))
+    for n in (-9, -10, 9, -1):
+        x = torch.linspace(0, 1, 30).reshape(15, 2)
+        for one, other in zip(fast(x, n), (x[n], torch.roll(x, n, 0)[0]), strict=True):
+            assert torch.equal(one, other)
+
+
+def test_guards_limit_a_range(made: list[Any]) -> None:
+    """A graph that was traced for even sizes knows nothing of odd ones."""
+
+    def halves(x: torch.Tensor) -> torch.Tensor:
+        return x[: x.shape[0] // 2] - x[x.shape[0] // 2 :] if x.shape[0] % 2 == 0 else x * 3
+
+    fast = dynamic(halves)
+    for size in (34, 36, 35, 40, 39, 33):
+        x = torch.linspace(-1, 1, size)
+        assert torch.equal(fast(x), halves(x))
+    assert len(made) == 2
+
+
+def test_sizes_that_come_often_get_a_program_of_their_own(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "most_runs_in_range", lambda costs: 3)
+    fast = dynamic(lambda x: x.exp().sum())
+    for size in (17, 18, 18, 18, 18, 18, 19):
+        x = torch.linspace(0, 1, size)
+        assert difference(fast(x), x.exp().sum()) < 1e-5
+    (variant,) = made
+    assert variant.runs == [1, 3, 1, 0]
+
+
+def test_longer_ranges_where_sizes_hardly_cost() -> None:
+    found = ranges.Ranges.__new__(ranges.Ranges)
+    for costs, steps in (((100, 101), 1), ((100, 103.5), 2), ((100, 109), 4), ((0, 1), 4)):
+        found.steps = ranges.STEPS
+        found.adapt([({"s": 10 + number}, cost) for number, cost in enumerate(costs)])
+        assert found.steps == steps
+    assert [ranges._range(value, 4) for value in (-3, 1, 4, 8, 9, 33, 64, 65)] == [
+        *((-3, -3), (1, 1), (4, 4), (8, 8), (9, 10), (33, 40), (57, 64), (65, 80)),
+    ]
+    assert ranges._range(513, 1) == (513, 1024)
+
+
+def test_graphs_that_need_one_size_say_why(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[str] = []
+    monkeypatch.undo()
+    monkeypatch.setattr(graph, "COMPILED_AT_ONCE", 0)
+    monkeypatch.setattr(tiers, "most_runs", lambda costs: 0)
+    monkeypatch.setattr(graph.logger, "info", lambda text, *given: logged.append(text % given))
+    fast = dynamic(lambda x: x.sort().values)
+    for size in (9, 10, 11):
+        x = torch.linspace(1, 0, size)
+        assert torch.equal(fast(x), x.sort().values)
+    assert sum("has no programs for ranges of sizes: stablehlo.sort: a sort along" in line for line in logged) == 1
