@@ -12,7 +12,7 @@ from trivium.backends.gpu import rows, scan_emitter
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.team import Team
 from trivium.backends.gpu.thread_emitter import GpuEmitter, wide
-from trivium.backends.llvm import kernel_loops
+from trivium.backends.llvm import folds
 from trivium.backends.llvm.code import I32, I64
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.numbers import Int, Number, i64
@@ -63,7 +63,7 @@ class RowEmitter(GpuEmitter):
         carried = self._shared(loop)
         self._alone = False
         if loop.kind == "reduction":
-            self.fold(loop, self.team.folded(carried, lambda a, b: kernel_loops.fold(self, loop, a, b)))
+            self.fold(loop, self.team.folded(carried, lambda a, b: folds.fold(self, loop, a, b)))
 
     def first(self) -> ll.Value:
         """Whether this thread writes what all threads of the team know."""
@@ -76,14 +76,14 @@ class RowEmitter(GpuEmitter):
 
     def fold(self, loop: Loop, totals: list[ll.Value]) -> None:
         """Makes a reduction's results known, of which all threads have the fold of the terms."""
-        results = kernel_loops.fold(self, loop, [self.value(init) for init in loop.inits], totals)
+        results = folds.fold(self, loop, [self.value(init) for init in loop.inits], totals)
         self.values.update(zip(loop.carried, results, strict=True))
 
     def _shared(self, loop: Loop) -> list[ll.Value]:
         """Emits this thread's iterations, each a block's size after the one before, and returns what they fold to."""
         plan, code, size = self.schedule.loops[loop], self.code, self.team.size
         total = math.prod(extent for extent in plan.in_vectors if isinstance(extent, int))
-        starts = kernel_loops.starts(self, loop) if loop.kind == "reduction" else []
+        starts = folds.starts(self, loop) if loop.kind == "reduction" else []
         carried = [code.splat(start, plan.lanes) for start in starts]
         begin, end = self.range(loop, total)
         together = rows.at_once(loop, plan.lanes)
@@ -141,7 +141,7 @@ class RowEmitter(GpuEmitter):
             low, high = zip(*map(self.code.halves, carried), strict=True)
             lanes = carried[0].type.count // 2
             with self.in_lanes(self.vector_index(loop), lanes, None):
-                carried = kernel_loops.fold(self, loop, list(low), list(high))
+                carried = folds.fold(self, loop, list(low), list(high))
         return carried
 
     def range(self, loop: Loop, total: int) -> tuple[Number, Number]:

@@ -7,7 +7,7 @@ import math
 
 from trivium.backends.gpu import vectors
 from trivium.backends.gpu.target import GpuTarget
-from trivium.backends.llvm.kernel_loops import identity
+from trivium.backends.llvm.folds import identity
 from trivium.compiler.kernel.affine import Analysis, accesses, holds
 from trivium.compiler.kernel.running import running_fold
 from trivium.compiler.kernel.structure import (

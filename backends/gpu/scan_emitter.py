@@ -10,7 +10,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.gpu import rows
 from trivium.backends.gpu.thread_emitter import Values, wide
-from trivium.backends.llvm import kernel_loops
+from trivium.backends.llvm import folds
 from trivium.backends.llvm.apply import combine
 from trivium.backends.llvm.code import I32, I64, undefined
 from trivium.backends.llvm.loops import counted
@@ -78,7 +78,7 @@ def _round(
             (terms[lane],) = fold([terms[lane - 1]], [terms[lane]])
         last = terms[-1]
         if valid is not None:
-            neutral = kernel_loops.identity(made.op, dtype)
+            neutral = folds.identity(made.op, dtype)
             assert neutral is not None, "the fold has an identity"
             last = builder.select(valid, last, neutral)
         before, carried = emitter.team.scanned([last], carried, fold, again)

@@ -10,7 +10,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.gpu.row_emitter import RowEmitter
 from trivium.backends.gpu.thread_emitter import wide
-from trivium.backends.llvm import kernel_loops
+from trivium.backends.llvm import folds
 from trivium.backends.llvm.code import I1, I8, I32, I64
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.numbers import Int, Number, i64
@@ -82,12 +82,12 @@ class WholeEmitter(_SplitEmitter):
     """Emits the second launch: one block for each row folds what the blocks have stored, and does the rest."""
 
     def _shared(self, loop: Loop) -> list[ll.Value]:
-        code, starts = self.code, kernel_loops.starts(self, loop)
+        code, starts = self.code, folds.starts(self, loop)
         own = Int(code, wide(code, self.team.thread))
         with counted(code, own, self.partial.parts, self.team.size, starts) as each, self.scope():
             part = self.builder.trunc(i64(each.index), I32)
             terms = [self._loaded(position, part, start.type) for position, start in enumerate(starts)]
-            each.next = kernel_loops.fold(self, loop, each.carried, terms)
+            each.next = folds.fold(self, loop, each.carried, terms)
         return each.carried
 
     def _loaded(self, position: int, part: ll.Value, kind: ll.Type) -> ll.Value:

@@ -14,7 +14,7 @@ from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.schedule import Grid, spread_loops
 from trivium.backends.gpu.updates import nest, own_index
 from trivium.backends.gpu.vectors import aligned_elements
-from trivium.backends.llvm import kernel_loops
+from trivium.backends.llvm import folds, kernel_loops
 from trivium.backends.llvm.code import I32, I64, Code
 from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.loops import counted
@@ -161,7 +161,7 @@ class GpuEmitter(Emitter):
                     self.block(loop.body)
                 return []
             terms = [self.code.splat(term, lanes) for term in self.block(loop.body)]
-            folded = [self.code.splat(one, lanes) for one in kernel_loops.fold(self, loop, carried, terms)]
+            folded = [self.code.splat(one, lanes) for one in folds.fold(self, loop, carried, terms)]
         if valid is None:
             return folded
         return [self.builder.select(valid, new, old) for new, old in zip(folded, carried, strict=True)]

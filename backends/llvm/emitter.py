@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm import division, kernel_loops, memory
+from trivium.backends.llvm import division, folds, kernel_loops, memory
 from trivium.backends.llvm.apply import apply
 from trivium.backends.llvm.code import I1, I64, Code, is_true
 from trivium.backends.llvm.key_sort import key_sort
@@ -273,7 +273,7 @@ class Emitter:
         places = [self.address(target.buffer, target.indices) for target in update.targets]
         old = [memory.load(self.code, place, self.lanes, self.mask) for place in places]
         values = [self.value(value) for value in update.values]
-        new = kernel_loops.combined(self, update.combiner, old, values, [value.dtype for value in update.values])
+        new = folds.combined(self, update.combiner, old, values, [value.dtype for value in update.values])
         for place, value in zip(places, new, strict=True):
             memory.store(self.code, place, value, self.lanes, self.mask)
 

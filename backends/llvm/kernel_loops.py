@@ -5,28 +5,21 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
-import ml_dtypes
-import numpy as np
 
 from trivium.backends.llvm import division, memory
-from trivium.backends.llvm.apply import combine
 from trivium.backends.llvm.code import I1, I64, Code, literal
-from trivium.backends.llvm.extremes import Extremes
+from trivium.backends.llvm.folds import Folding, extremes_of, fold, starts
 from trivium.backends.llvm.interior import Interior, interior
 from trivium.backends.llvm.loops import counted
-from trivium.backends.llvm.narrow import constant, is_narrow
 from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.backends.llvm.short_rows import emit_rows
 from trivium.backends.llvm.squares import emit_in_squares
 from trivium.compiler.kernel.affine import divisions, expressions, holds
-from trivium.compiler.kernel.dtypes import FLOATS, SIGNED, DType, bit_width, numpy_dtype
 from trivium.compiler.kernel.index import Index
-from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.kernel.structure import Apply, Block, Constant, Load, Loop, Position, Register, symbols, walk
 from trivium.compiler.schedule import LoopSchedule
 
@@ -38,9 +31,6 @@ Body = Callable[[ll.Value, Values], Values]
 
 UNROLLED = 192
 """The number of instructions up to which a loop may be unrolled."""
-
-FEW = 4
-"""The number of terms below which accumulating the parts of extremes costs more than it saves."""
 
 REPEATED = 64
 """The number of instructions up to which a body is emitted both for the interior of its loop and for the rest."""
@@ -278,60 +268,28 @@ def _available(emitter: Emitter, *values: Register) -> bool:
 
 def _in_order(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
     """Emits sequential loops, and reductions that are not in lanes themselves (but possibly inside a loop that is)."""
-    inits = [emitter.code.splat(emitter.value(init), emitter.lanes) for init in loop.inits]
     parameters = loop.body.parameters[len(loop.extents) :]
     dimensions = _dimensions(loop, schedule)
-    extremes = _extremes(loop, together=False) if _trips(dimensions) >= FEW else None
+    folding = Folding(emitter, loop, _trips(dimensions)) if loop.kind == "reduction" else None
 
     def body(carried: Values) -> Values:
         with emitter.scope():
             emitter.values.update(zip(parameters, carried, strict=loop.kind == "sequential"))
-            results = [emitter.code.splat(value, emitter.lanes) for value in emitter.block(loop.body)]
-        if extremes:
-            return extremes.fold(emitter.code, carried, results)
-        return fold(emitter, loop, carried, results) if loop.kind == "reduction" else results
+            results = emitter.block(loop.body)
+        return folding.add(carried, results) if folding else _splat(emitter, results)
 
-    if extremes:
-        neutrals = [emitter.code.splat(start, emitter.lanes) for start in starts(emitter, loop)]
-        inits = extremes.fold(emitter.code, extremes.begin(emitter.code, neutrals), inits)
+    inits = folding.begin() if folding else _splat(emitter, [emitter.value(init) for init in loop.inits])
     results = nest(emitter, dimensions, inits, body, _short(emitter, loop, dimensions))
-    results = extremes.end(emitter.code, results) if extremes else results
-    emitter.values.update(zip(loop.carried, results, strict=True))
+    emitter.values.update(zip(loop.carried, folding.end(results) if folding else results, strict=True))
+
+
+def _splat(emitter: Emitter, values: Values) -> Values:
+    return [emitter.code.splat(value, emitter.lanes) for value in values]
 
 
 def _trips(dimensions: Sequence[tuple[Register, int | Register]]) -> int:
     """Returns the number of iterations; dimensions whose extent is not known count as one."""
     return math.prod(extent for _, extent in dimensions if isinstance(extent, int))
-
-
-def fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> Values:
-    """The reduction's combiner."""
-    assert loop.combiner is not None, "a reduction has a combiner"
-    if loop is emitter.sum_of_products and emitter.code.target.fma:
-        pairs = zip(loop.inits, accumulated, terms, strict=True)
-        return [_with_product(emitter, init.dtype, total, term) for init, total, term in pairs]
-    return combined(emitter, loop.combiner, accumulated, terms, [init.dtype for init in loop.inits])
-
-
-def _with_product(emitter: Emitter, dtype: DType, total: ll.Value, term: ll.Value) -> ll.Value:
-    """Returns `total` + `term`, with one rounding if the term is a product."""
-    if isinstance(term, ll.Instruction) and term.opname == "fmul" and term.type == total.type:
-        left, right = term.operands
-        return emitter.code.fused(left, right, total)
-    total, term = emitter.same_shape([total, term])
-    return combine(emitter.code, "add", dtype, total, term)
-
-
-def combined(
-    emitter: Emitter, combiner: str | Block, accumulated: Values, terms: Values, dtypes: Sequence[DType]
-) -> Values:
-    """Returns the combiner's results for accumulated values and terms."""
-    if isinstance(combiner, str):
-        pairs = zip(dtypes, accumulated, terms, strict=True)
-        return [combine(emitter.code, combiner, dtype, *emitter.same_shape(pair)) for dtype, *pair in pairs]
-    with emitter.scope():
-        emitter.values.update(zip(combiner.parameters, [*accumulated, *terms], strict=True))
-        return emitter.same_shape(emitter.block(combiner)) if len(accumulated) else []
 
 
 def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
@@ -340,7 +298,7 @@ def _reduction_in_lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule) ->
     lanes, index = schedule.lanes, loop.indices[schedule.vector]
     extent = schedule.extents[schedule.vector]
     first = [emitter.code.splat(start, lanes) for start in starts(emitter, loop)]
-    extremes = _extremes(loop, together=True)
+    extremes = extremes_of(loop, together=True)
 
     def chunk(position: ll.Value, carried: Values, mask: ll.Value | None = None) -> Values:
         with emitter.scope(), emitter.in_lanes(index, lanes, mask, lanes):
@@ -386,69 +344,6 @@ def _dynamic_fold(
     carried = count(emitter, 0, Int(emitter.code, main), lanes, carried, chunk)
     mask = builder.icmp_signed("<", memory.lane_numbers(lanes), emitter.code.splat(rest, lanes))
     return chunk(main, carried, mask)
-
-
-def starts(emitter: Emitter, loop: Loop) -> Values:
-    """Returns the initial values of each lane: the identity of what folds each value, if it is known and the type has
-    it; otherwise the init, which is then folded in more than once."""
-    pairs = zip(_operations(loop), loop.inits, strict=True)
-    identities = [name and identity(name, init.dtype) for name, init in pairs]
-    pairs = zip(identities, loop.inits, strict=True)
-    return [emitter.value(init) if identity is None else identity for identity, init in pairs]
-
-
-def _extremes(loop: Loop, together: bool) -> Extremes | None:
-    """Returns how to fold floats of which the loop only keeps the largest or smallest; `together`: of all lanes."""
-    names = _operations(loop) if loop.kind == "reduction" else []
-    extremes = tuple(name for name in names if name in ("maximum", "minimum"))
-    dtypes = tuple(init.dtype for init in loop.inits)
-    if not extremes or len(extremes) < len(names) or not FLOATS.issuperset(dtypes):
-        return None
-    return Extremes(extremes, dtypes, together)
-
-
-def _operations(loop: Loop) -> list[str | None]:
-    """Returns for each value the associative operation that folds it, separately from the others; None if it is folded
-    in another way."""
-    if isinstance(loop.combiner, str):
-        return [loop.combiner] * len(loop.inits)
-    assert loop.combiner is not None, "a reduction has a combiner"
-    block = loop.combiner
-    made = {i.result: i for i in block.instructions if isinstance(i, Apply)}
-    uses = Counter(operand for instruction in walk(block) for operand in instruction.operands)
-    uses.update(block.yields)
-    pairs = zip(block.parameters, block.parameters[len(loop.inits) :], block.yields, strict=False)
-    return [_separate(made.get(result), accumulated, term, uses) for accumulated, term, result in pairs]
-
-
-def _separate(fold: Apply | None, accumulated: Register, term: Register, uses: Mapping[Register, int]) -> str | None:
-    """Returns the name of an associative operation that is all that uses an accumulated value and a term."""
-    if fold is None or set(fold.arguments) != {accumulated, term} or uses[accumulated] + uses[term] > 2:
-        return None
-    operation = OPERATIONS.get(fold.op)  # comparisons are not included
-    return fold.op if operation is not None and operation.associative else None
-
-
-def identity(operation: str, dtype: str) -> ll.Value | None:
-    """Returns the identity of an operation. None if the type cannot represent it: one float has no zero."""
-    smallest, largest = _range(dtype)
-    ones = 1 if dtype == "i1" else -1
-    numbers = {"add": -0.0, "multiply": 1, "maximum": smallest, "minimum": largest, "and": ones, "or": 0, "xor": 0}
-    number = numbers[operation]
-    if is_narrow(dtype) and np.array(number).astype(numpy_dtype(dtype)) != number:
-        return None
-    return constant(dtype, number)
-
-
-def _range(dtype: str) -> tuple[float, float]:
-    """Returns the smallest and the largest number of a type: the infinities, if it has them."""
-    if dtype not in FLOATS:
-        bits = bit_width(dtype)
-        return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if dtype in SIGNED else (0, (1 << bits) - 1)
-    type_ = numpy_dtype(dtype)
-    if np.isinf(np.array(np.inf).astype(type_)):
-        return -math.inf, math.inf
-    return float(ml_dtypes.finfo(type_).min), float(ml_dtypes.finfo(type_).max)
 
 
 def divide_index(code: Code, op: str, value: ll.Value, divisor: int) -> ll.Value:
