@@ -4,7 +4,7 @@ changes the meaning of the kernel. Backends choose it; the analyses that every c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -18,6 +18,7 @@ class Unit(StrEnum):
     LANES = "lanes"
     SQUARES = "squares"
     ROWS = "rows"
+    REGISTERS = "registers"
     THREADS = "threads"
     BLOCK = "block"
     GRID = "grid"
@@ -42,6 +43,9 @@ class Mapping:
 
     `ROWS`: all iterations of a short dimension follow one another in the lanes, for one iteration of the dimension in
     lanes after the other; `size` is their number.
+
+    `REGISTERS`: `size` neighbouring iterations of a dimension run in one body, each with its own sums, and share what
+    they read ("unroll and jam"). The last of these tiles may be smaller.
 
     `BESIDE`: of the iterations that a block computes, each shared by some of its threads, neighbouring threads have
     different ones.
@@ -115,14 +119,31 @@ class LoopSchedule:
         return tuple(d for d in range(len(self.extents)) if d not in together)
 
     @property
+    def bodies(self) -> tuple[int | Register, ...]:
+        """The extents, with the number of tiles along the dimension of which several iterations run in one body."""
+        jammed = self.mapping(Unit.REGISTERS)
+        dimensions, size = (jammed.dimensions, jammed.size) if jammed else ((), 1)
+        pairs = enumerate(self.extents)
+        return tuple(-(-e // size) if d in dimensions and isinstance(e, int) else e for d, e in pairs)
+
+    @property
     def static_extents(self) -> tuple[int, ...] | None:
         """The extents if all of them are numbers, else None."""
-        static = tuple(extent for extent in self.extents if isinstance(extent, int))
-        return static if len(static) == len(self.extents) else None
+        return _numbers(self.extents)
+
+    @property
+    def static_bodies(self) -> tuple[int, ...] | None:
+        """The numbers of bodies if all of them are known, else None."""
+        return _numbers(self.bodies)
 
     def __str__(self) -> str:
         extents = "x".join("?" if isinstance(e, Register) else str(e) for e in self.extents)
         return " ".join([extents, *map(str, self.mappings), *(["brief"] if self.brief else [])])
+
+
+def _numbers(extents: Sequence[int | Register]) -> tuple[int, ...] | None:
+    known = tuple(extent for extent in extents if isinstance(extent, int))
+    return known if len(known) == len(extents) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterator
 
+from trivium.backends.cpu.jamming import tiles
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.llvm.integers import fit_floats
 from trivium.backends.llvm.memory import FEW_VECTORS, vectors_near
@@ -88,13 +89,13 @@ def _outermost(block: Block) -> Iterator[Loop]:
 def _threaded(schedule: LoopSchedule, cost: float, target: CpuTarget) -> LoopSchedule:
     """Returns the schedule split over threads if the work is worth it: the dimensions that are not in lanes, or, if
     there are none, the one that is."""
-    extents = schedule.static_extents
-    if cost < target.split_cost or extents is None:
+    bodies = schedule.static_bodies
+    if cost < target.split_cost or bodies is None:
         return schedule
     dimensions = schedule.counted
-    total, unit = math.prod(extents[d] for d in dimensions), 1
+    total, unit = math.prod(bodies[d] for d in dimensions), 1
     if total == 1 and schedule.vector is not None:
-        dimensions, total, unit = (schedule.vector,), extents[schedule.vector], schedule.lanes
+        dimensions, total, unit = (schedule.vector,), bodies[schedule.vector], schedule.lanes
     pieces = min(cost / target.piece_cost, target.threads * PIECES)
     grain = max(unit, math.ceil(total / pieces / unit) * unit)
     if grain >= total:
@@ -139,13 +140,16 @@ class _Planner:
         if loop.kind == "sequential" or not fits_lanes(loop.body, loop.indices, self._analysis):
             return best
         possible = self._apart(loop)
-        for dimension in range(len(extents)):
-            if extents[dimension] == 1 or dimension not in possible:
-                continue
-            options = [self._vectorized(loop, extents, dimension), *self._turned(loop, extents, dimension)]
+        dimensions = [d for d, extent in enumerate(extents) if extent != 1 and d in possible]
+        plain = {dimension: self._vectorized(loop, extents, dimension) for dimension in dimensions}
+        options = [best]
+        for dimension in dimensions:
+            options += [plain[dimension], *self._turned(loop, extents, dimension)]
             options += self._in_rows(loop, extents, dimension, possible)
-            best = min(best, *options, key=lambda found: found[0])
-        return best
+        if plain:
+            cheapest = min(plain, key=lambda dimension: plain[dimension][0])
+            options += self._jammed(loop, plain[cheapest], cheapest, possible)
+        return min(options, key=lambda found: found[0])
 
     def _apart(self, loop: Loop) -> frozenset[int]:
         """Returns the dimensions of which several iterations may run at once, because they update different elements:
@@ -172,6 +176,16 @@ class _Planner:
         """Returns the schedules of the loops in one whose body runs in lanes."""
         nested = (i for i in walk(loop.body) if isinstance(i, Loop))
         return {other: LoopSchedule(merged_extents(other, self._analysis)) for other in nested}
+
+    def _jammed(
+        self, loop: Loop, plain: tuple[float, Loops], dimension: int, possible: Container[int]
+    ) -> Iterator[tuple[float, Loops]]:
+        """Yields the ways to run, with a dimension in lanes, neighbouring iterations of another one in one body."""
+        cost, loops = plain
+        bits = self._data_bits(loop) or self._bits(loop, loop.indices[dimension])
+        lanes, sums = max(2, self._vector_bits // bits), self._target.vector_registers // (2 * _held(loop.body))
+        for loaded, schedule in tiles(loop, loops, lanes, sums, possible, self._analysis):
+            yield cost * loaded, {**loops, loop: schedule}
 
     def _in_rows(
         self, loop: Loop, extents: tuple[int | Register, ...], dimension: int, possible: Container[int]

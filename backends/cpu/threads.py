@@ -26,11 +26,11 @@ def emit_split(emitter: Emitter, loop: Loop) -> None:
     """Calls the runtime with the loop's body over all iterations of the dimensions that are not in lanes, counted as
     one dimension; if there are none, over ranges of the vector dimension."""
     schedule = emitter.schedule.loops[loop]
-    extents, split = schedule.static_extents, schedule.mapping(Unit.THREADS)
-    assert extents is not None, "only loops of known extents are split"
+    bodies, split = schedule.static_bodies, schedule.mapping(Unit.THREADS)
+    assert bodies is not None, "only loops of known extents are split"
     assert split is not None, "the schedule says over what"
-    outer = [(loop.indices[d], extents[d]) for d in schedule.counted]
-    total, ranges = math.prod(extents[d] for d in split.dimensions), schedule.vector in split.dimensions
+    outer = [(loop.indices[d], bodies[d]) for d in schedule.counted]
+    total, ranges = math.prod(bodies[d] for d in split.dimensions), schedule.vector in split.dimensions
     context, captured = _capture(emitter)
 
     def part(code: Code, context: ll.Value, begin: Int, end: Int, participant: ll.Value) -> None:

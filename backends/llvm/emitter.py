@@ -6,13 +6,14 @@ lanes overrides `loop`."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import llvmlite.ir as ll
 
 from trivium.backends.llvm import division, folds, kernel_loops, memory
 from trivium.backends.llvm.apply import apply
 from trivium.backends.llvm.code import I1, I64, Code, is_true
+from trivium.backends.llvm.jammed import Tile
 from trivium.backends.llvm.key_sort import key_sort
 from trivium.backends.llvm.lines import LinedModule, at_line
 from trivium.backends.llvm.narrow import constant
@@ -20,7 +21,7 @@ from trivium.backends.llvm.numbers import Int, Number
 from trivium.backends.llvm.workspace import Workspace
 from trivium.compiler.kernel.affine import Analysis, atom_offsets
 from trivium.compiler.kernel.dtypes import INDEX, bit_width
-from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder
+from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder, Symbol
 from trivium.compiler.kernel.lanes import Places, neighbours
 from trivium.compiler.kernel.structure import (
     Apply,
@@ -68,6 +69,12 @@ class Emitter:
         self.values: dict[Register | Atom, ll.Value] = {}
         self.reciprocals: dict[Register, ll.Value] = {}
         """1 / x of values x, in f64."""
+        self.sums: dict[Index, ll.Value] = {}
+        """Index expressions, those without an offset, whose values are known."""
+        self.unrolled: dict[Symbol, Index] = {}
+        """Loop indices that have no value of their own: what they are in terms of others."""
+        self.tile: Tile | None = None
+        """The iterations that run in one body."""
         self.vector: Register | None = None
         self.lanes = 1
         self.places: Places = {}
@@ -87,23 +94,20 @@ class Emitter:
             together = self._interleaved(instructions, position)
             if together:
                 self._store_interleaved(together)
-            elif self.lined:
-                with at_line(self.builder, instructions[position]):
-                    self.instruction(instructions[position])
             else:
-                self.instruction(instructions[position])
+                self.emit(instructions[position])
             position += max(1, len(together))
         return [self.value(value) for value in block.yields]
 
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Forgets, at the end, the values that are defined inside."""
-        outer = self.values, self.reciprocals
+        outer = self.values, self.reciprocals, self.unrolled, self.sums
         self.values, self.reciprocals = dict(self.values), dict(self.reciprocals)
         try:
             yield
         finally:
-            self.values, self.reciprocals = outer
+            self.values, self.reciprocals, self.unrolled, self.sums = outer
 
     @contextmanager
     def in_lanes(
@@ -154,9 +158,15 @@ class Emitter:
     def split(self, index: Index) -> tuple[ll.Value, tuple[int, ...], ll.Value | None]:
         """Returns an index expression as a scalar for lane 0, what is added to it in each lane, and a vector for the
         irregular part."""
+        index = index.replace(self.unrolled.get)
         base: ll.Value = I64(index.offset)
         scattered: ll.Value | None = None
         total = [0] * self.lanes
+        for atom, coefficient in index.terms.items():
+            if offsets := self._offsets(atom):
+                total = [one + coefficient * other for one, other in zip(total, offsets, strict=True)]
+        if self.sums and (known := self.sums.get(Index(index.terms))) is not None:
+            return self.builder.add(known, base), tuple(total), None
         for atom, coefficient in index.terms.items():
             value = self.division(atom) if isinstance(atom, Quotient | Remainder) else self.values[atom]  # type: ignore[index]
             term = value if coefficient == 1 else self.builder.mul(value, self.code.like(value, coefficient))
@@ -166,8 +176,6 @@ class Emitter:
                 base = term
             else:
                 base = self.builder.add(base, term)
-            if offsets := self._offsets(atom):
-                total = [one + coefficient * other for one, other in zip(total, offsets, strict=True)]
         return base, tuple(total), scattered
 
     def extent(self, extent: int | Register) -> Number:
@@ -185,6 +193,11 @@ class Emitter:
         return memory.Address(self.buffers[buffer], buffer.dtype, *self.split(self.analysis.address(buffer, indices)))
 
     # Instructions
+
+    def emit(self, instruction: Instruction) -> None:
+        """Emits an instruction, with its line in the kernel's text if these are recorded."""
+        with at_line(self.builder, instruction) if self.lined else nullcontext():
+            self.instruction(instruction)
 
     def instruction(self, instruction: Instruction) -> None:
         if self.analysis.is_index(instruction) or (

@@ -4,12 +4,13 @@ indices of the window itself, nothing is checked."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
+from trivium.backends.llvm.jammed import Tile
 from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.dtypes import INDEX
-from trivium.compiler.kernel.index import Index, Symbol
+from trivium.compiler.kernel.index import Index, Symbol, variable
 from trivium.compiler.kernel.structure import Apply, Block, If, Loop, Register, walk
 from trivium.compiler.schedule import Schedule
 
@@ -28,17 +29,26 @@ class Interior:
 
 
 def interior(
-    block: Block, index: Register, extent: int, schedule: Schedule, analysis: Analysis, known: Container[object]
+    block: Block,
+    index: Register,
+    extent: int,
+    schedule: Schedule,
+    analysis: Analysis,
+    known: Container[object],
+    tile: Tile | None = None,
 ) -> Interior | None:
     """Returns the interior of a loop with body `block` along one of its indices; None if it is not more than half of
-    the loop, or if no check depends on the index. `known` contains the values that are known before the loop."""
-    extents = _extents_within(block, schedule)
+    the loop, or if no check depends on the index. `known` contains the values that are known before the loop;
+    if iterations of another index run in a `tile`, those of all of them are meant."""
+    extents, number = _extents_within(block, schedule), Register(INDEX)
+    places = tile.places(variable(number)) if tile else {}
+    extents[number] = tile.size if tile else 1
     begin, end, checked = 0, extent, False
     guards: list[Register] = []
     around: list[Register] = []
     margins: dict[Index, None] = {}
     for guard, margin in _guards(block, analysis):
-        least = _least(margin, extents)
+        least = _least(margin.replace(places.get), extents)
         if any(symbol is not index and symbol not in known for symbol in least.terms):
             continue
         factor = least.terms.get(index, 0)
@@ -55,7 +65,15 @@ def interior(
         guards.append(guard)
     if not checked or 2 * (end - begin) <= extent:
         return None
+    if tile is not None and not _is_ever_inside(tile, margins):
+        around, margins = [], {}
     return Interior(tuple(guards), tuple(around), begin, end, tuple(margins))
+
+
+def _is_ever_inside(tile: Tile, margins: Iterable[Index]) -> bool:
+    """Whether no margin is negative in one of the tiles, as far as margins depend on nothing else."""
+    known = [margin for margin in margins if margin.terms.keys() == {tile.first}]
+    return any(all(m.terms[tile.first] * first + m.offset >= 0 for m in known) for first in tile.firsts)
 
 
 def _extents_within(block: Block, schedule: Schedule) -> dict[Symbol, int]:

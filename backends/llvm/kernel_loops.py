@@ -14,6 +14,7 @@ from trivium.backends.llvm import division, memory
 from trivium.backends.llvm.code import I1, I64, Code, literal
 from trivium.backends.llvm.folds import Folding, extremes_of, fold, starts
 from trivium.backends.llvm.interior import Interior, interior
+from trivium.backends.llvm.jammed import emit_tile, emit_tiles
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.backends.llvm.short_rows import emit_rows
@@ -21,7 +22,7 @@ from trivium.backends.llvm.squares import emit_in_squares
 from trivium.compiler.kernel.affine import divisions, expressions, holds
 from trivium.compiler.kernel.index import Index
 from trivium.compiler.kernel.structure import Apply, Block, Constant, Load, Loop, Position, Register, symbols, walk
-from trivium.compiler.schedule import LoopSchedule
+from trivium.compiler.schedule import LoopSchedule, Unit
 
 if TYPE_CHECKING:
     from trivium.backends.llvm.emitter import Emitter
@@ -114,7 +115,7 @@ def _arithmetic(index: Index) -> int:
 
 def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Register, int | Register]]:
     """Returns the loop's dimensions that are neither in lanes nor in squares, in order."""
-    return [(loop.indices[dimension], schedule.extents[dimension]) for dimension in schedule.counted]
+    return [(loop.indices[dimension], schedule.bodies[dimension]) for dimension in schedule.counted]
 
 
 def _parallel(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
@@ -134,11 +135,19 @@ def run_body(
     if schedule.vector is None:
         emitter.block(loop.body)
         return
-    index, extent = loop.indices[schedule.vector], schedule.extents[schedule.vector]
-    end = end if end is not None else emitter.extent(extent)
+    end = end if end is not None else emitter.extent(schedule.extents[schedule.vector])
     if schedule.turned is not None:
         emit_in_squares(emitter, loop, schedule, begin, end)
-        return
+    elif schedule.mapping(Unit.REGISTERS):
+        emit_tiles(emitter, loop, schedule, functools.partial(_vectors, emitter, loop, schedule, begin, end))
+    else:
+        _vectors(emitter, loop, schedule, begin, end)
+
+
+def _vectors(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Number, end: Number) -> None:
+    """Emits the iterations [begin, end) of a parallel loop's vector dimension."""
+    assert schedule.vector is not None, "some dimension is in lanes"
+    index, extent = loop.indices[schedule.vector], schedule.extents[schedule.vector]
     with emitter.scope():
         if isinstance(extent, int):
             _hoist(emitter, loop, index)
@@ -155,7 +164,7 @@ def _interior(emitter: Emitter, loop: Loop, index: Register, extent: int) -> Int
     """Returns the loop's interior, if its body is small enough to be emitted several times."""
     if _size(emitter, loop.body) > REPEATED:
         return None
-    return interior(loop.body, index, extent, emitter.schedule, emitter.analysis, emitter.values)
+    return interior(loop.body, index, extent, emitter.schedule, emitter.analysis, emitter.values, emitter.tile)
 
 
 def _apart(emitter: Emitter, loop: Loop, schedule: LoopSchedule, extent: int, inside: Interior) -> None:
@@ -198,7 +207,10 @@ def _lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Number, 
         with emitter.scope(), emitter.in_lanes(index, lanes, mask, multiple):
             emitter.values[index] = position
             emitter.beside(loop)
-            emitter.block(loop.body)
+            if emitter.tile is not None:
+                emit_tile(emitter, emitter.tile, loop.body)
+            else:
+                emitter.block(loop.body)
 
     def full(position: ll.Value, _: Values) -> Values:
         chunk(position, lanes)

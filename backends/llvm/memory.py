@@ -44,7 +44,8 @@ def load(code: Code, address: Address, lanes: int, mask: ll.Value | None) -> ll.
     """Returns the held value at `address`: a scalar if all lanes read the same element."""
     type_ = memory_type(address.dtype)
     if address.is_shared:
-        base = address.base if mask is None else code.select(_any(code, mask), address.base, 0)
+        reads = mask is None or (isinstance(mask, Literal) and "i1 1" in mask.constant)
+        base = address.base if reads else code.select(_any(code, mask), address.base, 0)
         raw = _aligned(code.builder.load(_pointer(code, address, base), typ=type_), type_)
     elif address.is_run:
         pointer = _pointer(code, address, address.base)

@@ -200,7 +200,7 @@ class Index:
         """Returns the expression with symbols replaced by the expressions that `replacement` returns for them."""
         if all(replacement(symbol) is None for symbol in self.symbols):
             return self
-        total = Index({}, self.offset)
+        terms, offset = dict[Atom, int](), self.offset
         for atom, factor in self.terms.items():
             if isinstance(atom, Quotient):
                 part = atom.dividend.replace(replacement) // atom.divisor
@@ -208,8 +208,10 @@ class Index:
                 part = atom.dividend.replace(replacement) % atom.divisor
             else:
                 part = replacement(atom) or Index({atom: 1})
-            total += part * factor
-        return total
+            offset += part.offset * factor
+            for inner, times in part.terms.items():
+                terms[inner] = terms.get(inner, 0) + times * factor
+        return _joined(terms, offset)
 
 
 Indices = tuple[Index, ...]

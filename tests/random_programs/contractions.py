@@ -346,8 +346,8 @@ def weight_gradient(g: Generator) -> None:
 def along_rows(g: Generator) -> None:
     """Windows over the channels of an image, each by itself, that slide along rows of several vectors: a depthwise
     convolution, or folds."""
-    element = g.element(is_float)
-    channels, rows, columns = g.number(1, 4), g.number(1, 6), g.number(8, 70)
+    element = g.element(is_float) if g.chance(0.8) else g.element(lambda kind: not is_boolean(kind))
+    channels, rows, columns = g.number(1, 4), int(g.pick((g.number(1, 6), g.number(6, 20)))), g.number(8, 70)
     image = g.argument((g.number(1, 2), channels, rows, columns), element)
     padding = [[g.number(0, 2), g.number(0, 2)] for _ in range(2)]
     options: dict[str, Any]

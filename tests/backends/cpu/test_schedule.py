@@ -9,7 +9,7 @@ from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
 from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import LEVELS, emulated, host, level
-from trivium.compiler.kernel import Kernel, KernelBuilder
+from trivium.compiler.kernel import Kernel, KernelBuilder, expression
 from trivium.compiler.lower import lower
 from trivium.compiler.pipeline import optimize
 from trivium.ir.errors import Error
@@ -103,6 +103,41 @@ def test_a_column_reduction_runs_its_columns_in_lanes() -> None:
     kernel = b.build()
     assert loops(kernel, "x86-64-v4") == ["  parallel 256 lanes(0)=128", "  reduction 50"]
     assert loops(kernel, "x86-64-v4", threads=2) == ["  parallel 256 lanes(0)=64", "  reduction 50"]
+
+
+def windows(rows: int, columns: int, size: int, stride: int = 1) -> Kernel:
+    b = KernelBuilder("windows")
+    x = b.input("x", "f32", ((rows - 1) * stride + size, (columns - 1) * stride + size))
+    y = b.output("y", "f32", (rows, columns))
+    with b.parallel(rows, columns) as (i, j):
+        with b.reduction(size, size, inits=[b.constant(0.0, "f32")], combiner="add") as loop:
+            k, m = loop.indices
+            loop.yield_(b.load(x, expression([(i, stride), (k, 1)]), expression([(j, stride), (m, 1)])))
+        b.store(y, loop.result, i, j)
+    return b.build()
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "columns", "tiles"),
+    [
+        ("x86-64-v4", 56, 56, "registers(0)=4 lanes(1)=32"),
+        ("x86-64-v4", 14, 14, "registers(0)=7 lanes(1)=16"),
+        ("x86-64-v4", 9, 64, "registers(0)=3 lanes(1)=32"),
+        ("x86-64-v3", 56, 56, "registers(0)=4 lanes(1)=16"),
+    ],
+)
+def test_neighbouring_windows_run_in_tiles_of_about_equal_size(name: str, rows: int, columns: int, tiles: str) -> None:
+    assert loops(windows(rows, columns, 3), name) == [f"  parallel {rows}x{columns} {tiles}", "  reduction 3x3"]
+
+
+def test_windows_that_hardly_overlap_do_not_run_in_tiles() -> None:
+    assert loops(windows(56, 56, 3, stride=2), "x86-64-v4")[0] == "  parallel 56x56 lanes(1)=16"
+
+
+def test_threads_share_whole_tiles() -> None:
+    (line, _) = loops(windows(1000, 560, 5), "x86-64-v4", threads=2)
+    assert line.startswith("  parallel 1000x560 threads(0)=")
+    assert line.endswith(" registers(0)=4 lanes(1)=32")
 
 
 def test_small_work_is_not_threaded() -> None:

@@ -95,6 +95,6 @@ def test_what_has_no_interior() -> None:
 
 
 def test_the_interior_has_no_masks() -> None:
-    text = load(pool(34, 34, 3, 1, 1, 1), threads=1).stage("llvm")  # type: ignore[attr-defined]
+    text = load(pool(34, 130, 3, 1, 1, 1), threads=1).stage("llvm")  # type: ignore[attr-defined]
     loads = [line for line in text.splitlines() if "load" in line and " x float>" in line and "@" not in line]
     assert loads, "whole vectors are loaded"
