@@ -14,8 +14,10 @@ tf = pytest.importorskip("tensorflow")
 import keras
 
 import trivium
+from tests.compiler.bounded import programs as bounded_programs
 from tests.importers.tensorflow.cases import Case
 from tests.importers.tensorflow.test_rules import ALL_CASES, require_equal
+from trivium.compiler.bounded import Unbounded
 
 pytestmark = pytest.mark.tensorflow
 
@@ -75,6 +77,45 @@ def test_rule(case: Case) -> None:
         assert "example inputs: the program then has their sizes" in str(module)
         return
     require_equal(module, case)
+
+
+OF_SEVERAL_PROGRAMS = {
+    *("NonMaxSuppressionV4", "Reshape", "StridedSlice", "XlaKeyValueSort", "XlaReduceWindow", "XlaRngBitGenerator"),
+    *("XlaSelectAndScatter", "XlaSort"),
+}
+"""Ops of which some cases cannot compute with several sizes at once."""
+
+
+@pytest.mark.parametrize("case", ALL_CASES, ids=[f"{i}-{case.op}" for i, case in enumerate(ALL_CASES)])
+def test_one_program_for_several_sizes(case: Case) -> None:
+    """The same ops with a few first sizes at once."""
+    concrete = traced(case)
+    module = None if concrete is None else imported(concrete)
+    if module is None or isinstance(module, trivium.Error) or not case.inputs:
+        pytest.skip("the size has to be known")
+    given = [arguments for more in (0, 1, 3) if (arguments := longer(case, more)) and runs(module, arguments)]
+    if len(given) < 2 or all(kind.is_static for kind in module.main.function_type.inputs):
+        pytest.skip("the op takes one size only")
+    try:
+        bounded_programs.require_equal(module, given)
+    except Unbounded:
+        assert case.op in OF_SEVERAL_PROGRAMS
+
+
+def longer(case: Case, more: int) -> list[np.ndarray]:
+    """The inputs of a case, the first one with so many more rows."""
+    first = case.inputs[0]
+    rows = np.concatenate([first] * 4)[: len(first) + more] if first.ndim and first.size else first
+    return [rows if x is first else x for x in case.inputs]
+
+
+def runs(module: trivium.Module, arguments: list[np.ndarray]) -> bool:
+    """Whether other inputs have sizes that fit."""
+    try:
+        trivium.evaluate(module, *arguments)
+    except trivium.Error:
+        return False
+    return True
 
 
 def as_list(results: object) -> list[object]:
