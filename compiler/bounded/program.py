@@ -20,6 +20,7 @@ from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.errors import Error
 from trivium.ir.func import FuncReturn, Function, Module
 from trivium.ir.interpreter import Interpreter
+from trivium.ir.known import STAYING
 from trivium.ir.ops import Constant
 from trivium.ir.types import I64, FunctionType, TensorType, is_quantized, tensor
 
@@ -125,7 +126,7 @@ def _numbers(w: Writer, op: Op) -> list[Numbers] | None:
         return [w.noted((array,) * w.combinations)] if array.size <= MOST_NUMBERS else None
     given = [w.values[value].numbers for value in op.operands]
     known = [numbers for numbers in given if numbers is not None]
-    if not op.is_pure or op.regions or not given or len(known) < len(given):
+    if isinstance(op, STAYING) or not op.is_pure or op.regions or not given or len(known) < len(given):
         return None
     # Layers that are alike compute the same sizes.
     key = type(op), repr(op.attributes), op.result_types, tuple(map(id, known))

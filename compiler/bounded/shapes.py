@@ -104,7 +104,7 @@ def reshape(w: Writer, op: Any) -> list[Bounded]:
     is_static = isinstance(op, Reshape)
     extents = _stated(w, op.result) if is_static else listed(known(w, op.output_shape, "a shape"))
     x, axes = _regrouped(w, x, extents)
-    return [Bounded(w.reshape(x.value, [axis.bound for axis in axes]), axes, x.numbers)]
+    return [Bounded(w.reshape(x.value, [axis.bound for axis in axes]), axes)]
 
 
 def _regrouped(w: Writer, x: Bounded, extents: Sequence[Extent]) -> tuple[Bounded, Axes]:

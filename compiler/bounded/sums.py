@@ -26,6 +26,7 @@ from trivium.ir.ops import (
     Or,
     Reduce,
     ReduceWindow,
+    Select,
     SelectAndScatter,
     Slice,
     Sort,
@@ -35,13 +36,14 @@ from trivium.ir.ops.chlo import TopK
 from trivium.ir.types import is_boolean, is_complex, is_float, tensor
 
 
-def neutral(body: Region, kind: Any) -> np.ndarray | None:
-    """Returns the element that does not change others, if a region computes one known op."""
-    made = [op for op in body.block if op is not body.terminator]
-    if len(made) != 1 or body.terminator.operands != made[0].results or set(made[0].operands) != set(body.arguments):
+def neutral(body: Region, number: int, kind: Any) -> np.ndarray | None:
+    """Returns the element that does not change others, if a region folds the values with this number by one known
+    op."""
+    made = body.terminator.operands[number].defining_op
+    if made is None or set(made.operands) != set(_pair(body, number)):
         return None
     dtype = kind.dtype
-    match made[0]:
+    match made:
         case Add():
             zero = complex(-0.0, -0.0) if is_complex(kind) else -0.0 if is_float(kind) else 0
             return np.array(zero, dtype)
@@ -52,7 +54,7 @@ def neutral(body: Region, kind: Any) -> np.ndarray | None:
         case And():
             return np.invert(np.array(0, dtype))
         case Maximum() | Minimum() if not is_complex(kind):
-            return _extreme(kind, isinstance(made[0], Maximum))
+            return _extreme(kind, isinstance(made, Maximum))
     return None
 
 
@@ -69,14 +71,34 @@ def _extreme(kind: Any, lowest: bool) -> np.ndarray:
     return np.array(limits.min if lowest else limits.max, dtype)
 
 
-def _fill(w: Writer, op: Any, number: int) -> Value:
+def _pair(body: Region, number: int) -> tuple[Value, Value]:
+    """Returns the two arguments of a reduction's region that are values with this number."""
+    return body.arguments[number], body.arguments[len(body.arguments) // 2 + number]
+
+
+def _picks(body: Region) -> bool:
+    """Whether each result is one of the two values, such as the larger number and its place. It makes no difference
+    how often the initial values are among them."""
+
+    def comes_from(value: Value, pair: tuple[Value, Value]) -> bool:
+        match value.defining_op:
+            case Select() as op:
+                return comes_from(op.on_true, pair) and comes_from(op.on_false, pair)
+            case Maximum() | Minimum() as op:
+                return comes_from(op.lhs, pair) and comes_from(op.rhs, pair)
+        return value in pair
+
+    return all(comes_from(value, _pair(body, number)) for number, value in enumerate(body.terminator.operands))
+
+
+def _fill(w: Writer, op: Reduce, number: int) -> Value:
     """Returns what does not change a reduction, for one of its inputs."""
     kind = op.inputs[number].type.element_type
-    if len(op.inputs) == 1 and (found := neutral(op.body, kind)) is not None:
+    found = neutral(op.body, number, kind)
+    if found is not None and len(op.inputs) == 1:
         return w.add(Constant(DenseElements(found, tensor(of=kind))))
-    if len(op.inputs) == 1:
+    if not _picks(op.body):
         raise Unbounded("a reduction by a function of which no neutral element is known")
-    # Where several values are reduced together, such as numbers and their places, the initial values are neutral.
     return w.convert(w.values[op.init_values[number]].value, kind)
 
 
@@ -190,7 +212,7 @@ def reduce_window(w: Writer, op: ReduceWindow) -> list[Bounded]:
 def _window_fill(w: Writer, op: ReduceWindow, number: int) -> Value:
     """Returns what windows find outside of the elements: the initial value, which must be neutral."""
     kind, init = op.inputs[number].type.element_type, op.init_values[number]
-    found, given = neutral(op.body, kind), w.values[init].numbers
+    found, given = neutral(op.body, number, kind), w.values[init].numbers
     if found is None or given is None or any(array != found for array in given):
         raise Unbounded("a reduction of windows with an initial value that is not known to be neutral")
     return w.convert(w.values[init].value, kind)

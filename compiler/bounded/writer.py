@@ -98,9 +98,6 @@ class Writer:
         key = arrays[0].dtype, tuple(seen), tuple(order[id(array)] for array in shared)
         return self._noted.setdefault(key, shared)
 
-    def fixed_value(self, value: Value) -> Bounded:
-        return Bounded(value, self.fixed(*value.type.static_shape))
-
     def number(self, number: int, kind: ElementType = I64) -> Value:
         return self.add(Constant(DenseElements(np.array(number, kind.dtype), tensor(of=kind))))
 

@@ -178,3 +178,13 @@ def test_ops_that_only_know_one_size_are_refused() -> None:
     with pytest.raises(Unbounded, match="cholesky: it cannot compute with several sizes at once"):
         require_text(text, ["n n"], SIZES)
     require_text(text.replace("?", "2"), ["2 2"], [{"n": 2}])
+
+
+def test_calls_are_left_to_the_program() -> None:
+    """What they compute may differ from run to run."""
+    text = """func.func @main(%x: tensor<?xf32>) -> (tensor<i64>, tensor<?xf32>) {
+    %c = stablehlo.constant dense<3> : tensor<i64>
+    %r = stablehlo.custom_call @counter(%c) : (tensor<i64>) -> tensor<i64>
+    return %r, %x : tensor<i64>, tensor<?xf32> }"""
+    program = bounded(trivium.parse(text), [[(2,)], [(3,)]], {})
+    assert "custom_call @counter(%c)" in str(program.module)

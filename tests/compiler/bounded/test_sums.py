@@ -38,7 +38,7 @@ def test_what_does_not_change_others(op: str, kind: str) -> None:
     init = "(0.0,0.0)" if "complex" in kind else "0" if kind == "i4" else "0.0"
     main = trivium.parse(reduced(op, kind, init)).main
     (fold,) = (each for each in main.walk() if isinstance(each, Reduce))
-    found = neutral(fold.body, main.function_type.inputs[0].element_type)
+    found = neutral(fold.body, 0, main.function_type.inputs[0].element_type)
     if "complex" in kind and op in ("maximum", "minimum"):
         assert found is None
         return
@@ -46,6 +46,21 @@ def test_what_does_not_change_others(op: str, kind: str) -> None:
     wide = np.complex64 if "complex" in kind else np.float32
     for x in (-2, -1, 0, 1, 3):
         assert numbers(found.astype(wide), wide(x)) == wide(x)
+
+
+def test_functions_without_a_known_neutral_element_are_refused() -> None:
+    text = """func.func @main(%x: tensor<?x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+    %a = stablehlo.constant dense<3.0> : tensor<f32>
+    %r:2 = stablehlo.reduce(%x init: %a), (%x init: %a) across dimensions = [0] :
+      (tensor<?x3xf32>, tensor<?x3xf32>, tensor<f32>, tensor<f32>) -> (tensor<3xf32>, tensor<3xf32>)
+      reducer(%p: tensor<f32>, %q: tensor<f32>) (%s: tensor<f32>, %t: tensor<f32>) {
+        %v = stablehlo.add %p, %q : tensor<f32>
+        %w = stablehlo.maximum %s, %t : tensor<f32>
+        stablehlo.return %v, %w : tensor<f32>, tensor<f32>
+      }
+    return %r#0, %r#1 : tensor<3xf32>, tensor<3xf32> }"""
+    with pytest.raises(Unbounded, match="reduce: a reduction by a function of which no neutral element is known"):
+        require_text(text, ["n 3"], N)
 
 
 def test_places_of_maxima() -> None:
