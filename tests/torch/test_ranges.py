@@ -67,7 +67,7 @@ OF_ONE_SIZE = {
     "dropout": {"forward"},
     "batch_norm": {"backward"},
     "attention": {"backward"},
-    "max_pool": {"forward", "backward"},
+    "max_pool": {"backward"},
 }
 """The kinds of graphs with ops that know only one size."""
 

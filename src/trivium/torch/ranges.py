@@ -14,6 +14,7 @@ import torch
 from torch import fx
 from torch._C._dynamo.guards import _empty_strided_cpu  # pyright: ignore[reportAttributeAccessIssue]
 from torch._prims_common import make_contiguous_strides_for
+from torch.utils._sympy.functions import Max
 
 from trivium.backends.recent import Recent
 from trivium.compiler.bounded import BoundedProgram, bounded
@@ -27,7 +28,7 @@ from trivium.ir.func import Module
 from trivium.ir.types import TensorType
 from trivium.torch.layouts import TensorLayouts, take_layouts
 from trivium.torch.parameters import Parameters
-from trivium.torch.variant import Variant
+from trivium.torch.variant import Variant, laid_out
 
 STEPS = 4
 """How many ranges there are from one power of two to the next, if the costs of a program are proportional to its sizes:
@@ -136,14 +137,14 @@ def _range(value: int, steps: int) -> tuple[int, int]:
 
 
 class Sized(NamedTuple):
-    """A program of a graph for ranges of sizes, the combinations of them in its order, and the orders in which PyTorch
-    expects the dimensions of its results, where they have open sizes and are not row-major."""
+    """A program of a graph for ranges of sizes, the combinations of them in its order, and the strides that PyTorch
+    expects of its results, where they have open sizes and are not row-major."""
 
     graph: OpenGraph
     ranges: tuple[Range, ...]
     combinations: Sequence[Values]
     program: BoundedProgram
-    orders: Mapping[int, tuple[int, ...]]
+    strides: Mapping[int, Sequence[int | torch.SymInt]]
 
 
 class RangeVariant(Variant):
@@ -153,9 +154,10 @@ class RangeVariant(Variant):
         self, imported: ImportedGraph, executable: Executable, layouts: TensorLayouts, kind: str, sized: Sized
     ):
         super().__init__(imported, executable, layouts, Parameters((), ()), kind)
-        self.graph, self.ranges, combinations, program, self.orders = sized
-        self.numbers = {tuple(values.values()): number for number, values in enumerate(combinations)}
-        self.runs = [0] * len(combinations)
+        self.graph, self.ranges, self.combinations, program, self.open_strides = sized
+        self.numbers = {tuple(values.values()): number for number, values in enumerate(self.combinations)}
+        self.runs = [0] * len(self.combinations)
+        self.expected: dict[tuple[int, int], tuple[int, ...]] = {}
         kinds = [argument.type for argument in program.module.main.arguments]
         self.spaces = [
             None if all(map(is_fixed, extents)) else (kind.static_shape, make_contiguous_strides_for(kind.static_shape))
@@ -197,10 +199,18 @@ class RangeVariant(Variant):
         if all(map(is_fixed, extents)):
             return made
         shape = tuple(extent[number] for extent in extents)
-        strides = _strides(shape, self.orders.get(index))
+        strides = self._strides_at(index, number) if index in self.open_strides else make_contiguous_strides_for(shape)
         if all(size == 1 or a == b for size, a, b in zip(shape, made.stride(), strides, strict=True)):
             return made.as_strided(shape, strides)
-        return _empty_strided_cpu(shape, strides, made.dtype).copy_(made.as_strided(shape, made.stride()))
+        return laid_out(made.as_strided(shape, made.stride()), strides)
+
+    def _strides_at(self, index: int, number: int) -> tuple[int, ...]:
+        """Returns the strides that PyTorch expects of a result in a combination of sizes."""
+        key = index, number
+        if key not in self.expected:
+            exact = _exact(self.combinations[number])
+            self.expected[key] = tuple(_number(stride, exact) for stride in self.open_strides[index])
+        return self.expected[key]
 
 
 def _with_space(x: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> torch.Tensor:
@@ -210,49 +220,34 @@ def _with_space(x: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...
     return y
 
 
-def _strides(shape: Sequence[int], order: Sequence[int] | None) -> tuple[int, ...]:
-    """Returns the strides of a tensor without gaps whose dimensions are in this order in memory, the minor one first;
-    by default row-major."""
-    strides, stride = [0] * len(shape), 1
-    for dimension in reversed(range(len(shape))) if order is None else order:
-        strides[dimension] = stride
-        stride *= max(shape[dimension], 1)
-    return tuple(strides)
-
-
-def _orders(imported: ImportedGraph, visible: Callable[[int], bool]) -> dict[int, tuple[int, ...]]:
-    """Returns the orders in which PyTorch expects the dimensions of results, where they have open sizes and are not
-    row-major. Those of results that only its own backward program reads do not matter."""
+def _open_strides(imported: ImportedGraph, visible: Callable[[int], bool]) -> dict[int, Sequence[int | torch.SymInt]]:
+    """Returns the strides that PyTorch expects of results, where they have open sizes and are not row-major. Those of
+    results that only its own backward program reads do not matter."""
     pairs = list(enumerate(zip(imported.outputs, imported.metas, strict=True)))
     metas = {output.index: meta for i, (output, meta) in pairs if isinstance(output, ResultIndex) and visible(i)}
     views = [output for _, (output, _) in pairs if isinstance(output, ViewIndex)]
     metas |= {view.base.index: view.view.base_meta for view in views if isinstance(view.base, ResultIndex)}
-    orders = {index: _order(meta) for index, meta in metas.items() if isinstance(meta, torch.Tensor)}
-    return {index: order for index, order in orders.items() if order is not None}
+    return {i: x.stride() for i, x in metas.items() if isinstance(x, torch.Tensor) and not _is_row_major(x)}
 
 
-def _order(meta: torch.Tensor) -> tuple[int, ...] | None:
-    shape, strides = (
-        [symbolic(size) or sympy.Integer(int(size)) for size in sizes] for sizes in (meta.shape, meta.stride())
-    )
-    rows, stride = [], sympy.Integer(1)
-    for size in reversed(shape):
-        rows.append(stride)
-        stride = stride * size
-    if all(size == 1 or a == b for size, a, b in zip(shape, strides, reversed(rows), strict=True)):
-        return None
-    hints = [_hint(stride) for stride in meta.stride()]
-    order = tuple(sorted(range(len(shape)), key=lambda d: (hints[d], -d)))
-    stride = sympy.Integer(1)
-    for d in order:
-        if shape[d] != 1 and strides[d] != stride:
-            raise Error("a result has gaps in memory, or an order of dimensions that depends on sizes")
-        stride = stride * shape[d]
-    return order
+def _is_row_major(meta: torch.Tensor) -> bool:
+    """Whether a tensor is row-major and without gaps, whatever its sizes are."""
+    expected: Any = sympy.Integer(1)
+    for size, stride in zip(reversed(meta.shape), reversed(meta.stride()), strict=True):
+        if symbolic(size) is None and size == 1:
+            continue
+        if sympy.expand(_expression(stride) - expected) != 0:
+            return False
+        expected = expected * _expression(size)
+    return True
 
 
-def _hint(size: int | torch.SymInt) -> int:
-    return int(size) if isinstance(size, int) else int(size.node.hint)
+def _expression(size: int | torch.SymInt) -> sympy.Basic:
+    """Returns a size or a stride. PyTorch computes strides with at least one element in each dimension."""
+    expression = symbolic(size)
+    if expression is None:
+        return sympy.Integer(int(size))
+    return expression.replace(lambda x: isinstance(x, Max) and 1 in x.args, lambda x: Max(*(set(x.args) - {1})))
 
 
 class Ranges:
@@ -307,7 +302,7 @@ class Ranges:
         count = len(made.arguments)
         sizes = {count + i: [each[symbol] for each in combinations] for i, symbol in enumerate(graph.symbols)}
         program = bounded(inline_used(made.module), shapes, sizes)
-        sized = Sized(graph, ranges, combinations, program, _orders(made, visible))
+        sized = Sized(graph, ranges, combinations, program, _open_strides(made, visible))
         variant = RangeVariant(made, compiled(program.module), layouts, kind, sized)
         self.programs.put(ranges, variant)
         return variant

@@ -96,10 +96,10 @@ class Variant:
         for index, verify in self.checks.items():
             verify(made[index])
         for index, strides in self.strides.items():
-            made[index] = _laid_out(made[index], strides)
+            made[index] = laid_out(made[index], strides)
         for index, output in self.open.items():
             layout = layout_at(output.view.base_meta, _numbers(output, made))
-            made[index] = _laid_out(made[index], layout.strides)
+            made[index] = laid_out(made[index], layout.strides)
         return [self._output(output, made, seen) for output in self.outputs]
 
     def _sizes(self, inputs: Sequence[Any]) -> tuple[int, ...]:
@@ -144,7 +144,7 @@ def _drawn_state() -> torch.Tensor:
     return torch.empty(2, dtype=torch.int64, device="cpu").random_()
 
 
-def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+def laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     """Returns `tensor` with the given strides; repeated elements (stride 0) are in memory once."""
     once = tensor[tuple(slice(None) if stride else slice(1) for stride in strides)]
     return (
