@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trivium.compiler.bounded.axes import Axis, Extent, listed, simple
+from trivium.compiler.bounded.axes import Axis, Extent, is_fixed, listed, simple
 from trivium.compiler.bounded.writer import Bounded, Unbounded, Writer, cloned, known, rule
 from trivium.ir.core import Value
 from trivium.ir.ops import Concatenate, DynamicGather, Gather, Maximum, Minimum, Scatter
@@ -27,27 +27,24 @@ def gather(w: Writer, op: Any) -> list[Bounded]:
     for d, size in enumerate(sizes):
         if d not in whole and d not in batching:
             x = w.with_simple(x, (d,))
-            if not simple(size).is_fixed:
+            if not is_fixed(size):
                 raise Unbounded("windows of a gather differ in size between combinations of sizes")
     starts = _clamped(w, indices, numbers, x, sizes)
-    bounds = [x.axes[d].bound if d in whole else size[0] for d, size in enumerate(sizes)]
-    bounds = [1 if d in batching else bound for d, bound in enumerate(bounds)]
     windows = [x.axes[d] if d in whole else simple(size) for d, size in enumerate(sizes)]
     dropped = {*numbers.collapsed_slice_dims, *batching}
     offsets = iter([axis for d, axis in enumerate(windows) if d not in dropped])
     batch = iter([axis for d, axis in enumerate(indices.axes) if d != numbers.index_vector_dim])
     axes = tuple(next(offsets if d in numbers.offset_dims else batch) for d in range(op.result.type.rank))
-    made = Gather(x.value, starts, numbers, bounds, indices_are_sorted=False)
-    return [Bounded(w.add(made), axes)]
+    return [Bounded(w.add(Gather(x.value, starts, numbers, [axis.bound for axis in windows])), axes)]
 
 
 def _clamped(w: Writer, indices: Bounded, numbers: Any, x: Bounded, sizes: Sequence[Extent]) -> Value:
     """Returns indices so that windows are inside of the elements, along the dimensions that have space behind them."""
+    if all(x.axes[d].is_fixed for d in numbers.start_index_map):
+        return indices.value
     last = [
         tuple(has - size for has, size in zip(x.axes[d].extent, sizes[d], strict=True)) for d in numbers.start_index_map
     ]
-    if all(x.axes[d].is_fixed for d in numbers.start_index_map):
-        return indices.value
     value = w.convert(indices.value, I64)
     shape = value.type.static_shape
     if numbers.index_vector_dim == len(shape):
@@ -74,8 +71,7 @@ def scatter(w: Writer, op: Scatter) -> list[Bounded]:
         axes[d] = simple(axes[d].extent)
     dropped = {*numbers.inserted_window_dims, *batching}
     windows = dict(zip(numbers.update_window_dims, (d for d in range(len(axes)) if d not in dropped), strict=True))
-    others = [axis for d, axis in enumerate(indices.axes) if d != numbers.index_vector_dim]
-    rest = iter(others)
+    rest = iter([axis for d, axis in enumerate(indices.axes) if d != numbers.index_vector_dim])
     wanted: list[Axis] = []
     for place, axis in enumerate(updates[0].axes):
         d = windows.get(place)
@@ -95,5 +91,4 @@ def scatter(w: Writer, op: Scatter) -> list[Bounded]:
     inputs = [w.aligned(x, tuple(axes)) for x in inputs]
     updates = [w.aligned(x, tuple(wanted)) for x in updates]
     operands = [*(x.value for x in inputs), places, *(x.value for x in updates)]
-    (*results,) = cloned(w, op, operands, [tuple(axes)] * len(inputs))
-    return results
+    return cloned(w, op, operands, [tuple(axes)] * len(inputs))

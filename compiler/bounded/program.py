@@ -13,7 +13,7 @@ import numpy as np
 
 from trivium.compiler.bounded.axes import Extent, extents_of, simple
 from trivium.compiler.bounded.shapes import elementwise
-from trivium.compiler.bounded.writer import RULES, Bounded, Numbers, Unbounded, Writer, cloned
+from trivium.compiler.bounded.writer import RULES, Bounded, Numbers, Unbounded, Writer, captured, cloned
 from trivium.ir.attributes import DenseElements, Dictionary
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import ELEMENTWISE, Op
@@ -106,8 +106,7 @@ def _rule_of(w: Writer, op: Op) -> Any:
         return rule
     if op.has_trait(ELEMENTWISE):
         return elementwise
-    free = [w.values[value] for region in op.regions for value in region.free_values()]
-    if all(x.is_fixed for x in (*(w.values[value] for value in op.operands), *free)):
+    if all(w.values[value].is_fixed for value in (*op.operands, *captured(op))):
         return _as_it_is
     raise Unbounded("it cannot compute with several sizes at once")
 

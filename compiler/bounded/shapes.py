@@ -12,14 +12,13 @@ from trivium.compiler.bounded.axes import (
     Axis,
     Extent,
     divided,
-    extents_of,
     is_fixed,
     is_one,
     joined,
     listed,
     simple,
 )
-from trivium.compiler.bounded.writer import Bounded, Unbounded, Writer, cloned, known, rule, shapes_in_each
+from trivium.compiler.bounded.writer import Bounded, Unbounded, Writer, cloned, inferred_extents, known, rule
 from trivium.compiler.passes.patterns.dynamic import size_operand
 from trivium.ir.core import Value
 from trivium.ir.declare import Op
@@ -247,11 +246,11 @@ def concatenate(w: Writer, op: Concatenate) -> list[Bounded]:
     axes[d] = simple(tuple(map(sum, zip(*ends, strict=True))))
     if all(x.axes[d].is_fixed for x in pieces[:-1]):
         return cloned(w, op, [x.value for x in pieces], [tuple(axes)])
-    start = (0,) * w.combinations
-    reached = max(max(before) + x.axes[d].bound for before, x in _with_starts(pieces, d))
+    placed = _with_starts(pieces, d)
+    reached = max(max(before) + x.axes[d].bound for before, x in placed)
     value = w.resized(pieces[0].value, d, max(reached, axes[d].bound))
     zero = w.number(0)
-    for start, x in _with_starts(pieces, d)[1:]:
+    for start, x in placed[1:]:
         at = w.size(start)
         value = w.add(DynamicUpdateSlice(value, x.value, [at if e == d else zero for e in range(len(axes))]))
     return [Bounded(w.resized(value, d, axes[d].bound), tuple(axes))]
@@ -334,5 +333,4 @@ def fft(w: Writer, op: Fft) -> list[Bounded]:
     batch = len(x.axes) - len(op.fft_length)
     if not all(axis.is_fixed for axis in x.axes[batch:]):
         raise Unbounded("the length of a transform differs between combinations of sizes")
-    inner = extents_of(shapes[0][batch:] for shapes in shapes_in_each(w, op))
-    return cloned(w, op, [x.value], [(*x.axes[:batch], *map(simple, inner))])
+    return cloned(w, op, [x.value], [(*x.axes[:batch], *map(simple, inferred_extents(w, op)[batch:]))])

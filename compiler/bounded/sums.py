@@ -9,8 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from trivium.compiler.bounded.axes import Axes, extents_of, is_fixed, listed, simple
-from trivium.compiler.bounded.writer import Bounded, Unbounded, Writer, cloned, known, rule, shapes_in_each
+from trivium.compiler.bounded.axes import Axes, is_fixed, listed, simple
+from trivium.compiler.bounded.writer import Bounded, Unbounded, Writer, cloned, inferred_extents, known, rule
 from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Region, Value
 from trivium.ir.ops import (
@@ -135,13 +135,8 @@ def dot_general(w: Writer, op: DotGeneral) -> list[Bounded]:
     return cloned(w, op, [lhs.value, rhs.value], [(*batch, *rows, *columns)])
 
 
-@rule(Convolution)
-def convolution(w: Writer, op: Convolution) -> list[Bounded]:
-    return _convolution(w, op)
-
-
 @rule(DynamicConv)
-def dynamic_conv(w: Writer, op: DynamicConv) -> list[Bounded]:
+def dynamic_conv(w: Writer, op: DynamicConv) -> Sequence[Bounded]:
     paddings = listed(known(w, op.padding, "a padding"))
     if not all(map(is_fixed, paddings)):
         raise Unbounded("a padding of a convolution differs between combinations of sizes")
@@ -149,12 +144,13 @@ def dynamic_conv(w: Writer, op: DynamicConv) -> list[Bounded]:
     attributes = {name: value for name, value in op.attributes.items() if value is not None}
     padding = tuple(zip(pairs[::2], pairs[1::2], strict=True))
     static = Convolution(op.lhs, op.rhs, padding=padding, **attributes, result=op.result.type)
-    found = _convolution(w, static)
+    found = convolution(w, static)
     static.erase()
     return found
 
 
-def _convolution(w: Writer, op: Convolution) -> list[Bounded]:
+@rule(Convolution)
+def convolution(w: Writer, op: Convolution) -> list[Bounded]:
     """Zeros behind an image are what its padding would be."""
     numbers = op.dimension_numbers
     lhs, rhs = w.with_simple(w.values[op.lhs]), w.with_simple(w.values[op.rhs])
@@ -164,17 +160,13 @@ def _convolution(w: Writer, op: Convolution) -> list[Bounded]:
     grouped += [lhs.axes[numbers.input_batch_dimension]] if op.batch_group_count != 1 else []
     if groups and not all(axis.is_fixed for axis in grouped):
         raise Unbounded("a convolution has groups whose sizes differ between combinations of sizes")
-    if op.window_reversal and any(op.window_reversal) and not rhs_fixed(rhs, numbers):
+    window = [rhs.axes[d] for d in numbers.kernel_spatial_dimensions]
+    if op.window_reversal and any(op.window_reversal) and not all(axis.is_fixed for axis in window):
         raise Unbounded("a convolution reverses kernels whose sizes differ between combinations of sizes")
     masked = (*numbers.input_spatial_dimensions, features[0]), (*numbers.kernel_spatial_dimensions, features[1])
     lhs = w.masked(lhs, masked[0], w.number(0, op.lhs.type.element_type))
     rhs = w.masked(rhs, masked[1], w.number(0, op.rhs.type.element_type))
-    extents = extents_of(shapes[0] for shapes in shapes_in_each(w, op))
-    return _as_inferred(w, op, [lhs, rhs], tuple(map(simple, extents)))
-
-
-def rhs_fixed(rhs: Bounded, numbers: Any) -> bool:
-    return all(rhs.axes[d].is_fixed for d in numbers.kernel_spatial_dimensions)
+    return _as_inferred(w, op, [lhs, rhs], tuple(map(simple, inferred_extents(w, op))))
 
 
 def _as_inferred(w: Writer, op: Any, operands: Sequence[Bounded], axes: Axes) -> list[Bounded]:
@@ -204,9 +196,8 @@ def reduce_window(w: Writer, op: ReduceWindow) -> list[Bounded]:
     slides = [d for d, axis in enumerate(inputs[0].axes) if not axis.is_fixed and op.window_dimensions[d] != 1]
     if slides:
         inputs = [w.masked(x, slides, _window_fill(w, op, number)) for number, x in enumerate(inputs)]
-    extents = extents_of(shapes[0] for shapes in shapes_in_each(w, op))
     inits = [w.values[value] for value in op.init_values]
-    return _as_inferred(w, op, [*inputs, *inits], tuple(map(simple, extents)))
+    return _as_inferred(w, op, [*inputs, *inits], tuple(map(simple, inferred_extents(w, op))))
 
 
 def _window_fill(w: Writer, op: ReduceWindow, number: int) -> Value:

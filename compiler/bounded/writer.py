@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trivium.compiler.bounded.axes import Axes, Axis, Extent, is_fixed, simple
+from trivium.compiler.bounded.axes import Axes, Axis, Extent, extents_of, is_fixed, simple
 from trivium.ir.attributes import DenseElements, integer_array
 from trivium.ir.builder import Builder
 from trivium.ir.core import Block, Operation, Value
@@ -61,8 +61,8 @@ class Bounded:
 
 
 class Writer:
-    """A place in the new program, and what has been written there. There are so many `combinations` of sizes;
-    `combination` is the number of the present one."""
+    """A place in the new program, and what has been written there. `combinations` is how many combinations of sizes
+    there are; `combination` is the value that says which of them the program runs with."""
 
     def __init__(self, block: Block, combinations: int, combination: Value, outside: Writer | None = None):
         self.builder = Builder(block)
@@ -169,13 +169,13 @@ class Writer:
         if axis not in self._masks:
             place, exists = self.iota(axis.bound, I32), None
             for extent, bound, below in _digits(axis):
+                if is_fixed(extent):
+                    continue
                 digit = place
                 if below > 1:
                     digit = self.with_number(Divide, digit, self.number(below, I32))
                 if bound * below < axis.bound:
                     digit = self.with_number(Remainder, digit, self.number(bound, I32))
-                if is_fixed(extent):
-                    continue
                 limit = self.spread(self.convert(self.size(extent), I32), (axis.bound,))
                 found = self.add(Compare(digit, limit, comparison_direction=ComparisonDirection.LT))
                 exists = found if exists is None else self.add(And(exists, found))
@@ -256,8 +256,7 @@ def rule(*kinds: type[Op]) -> Callable[[Rule], Rule]:
 
 def cloned(w: Writer, op: Op, operands: Sequence[Value], axes: Sequence[Axes]) -> list[Bounded]:
     """Writes a copy of an op with other operands, whose results have these dimensions."""
-    mapping = {old: bounded.value for old in free_values(op) if (bounded := w.values.get(old)) is not None}
-    copy = op.clone(mapping)
+    copy = op.clone({value: w.values[value].value for value in captured(op)})
     for index, value in enumerate(operands):
         copy.set_operand(index, value)
     for result, described in zip(copy.results, axes, strict=True):
@@ -266,19 +265,16 @@ def cloned(w: Writer, op: Op, operands: Sequence[Value], axes: Sequence[Axes]) -
     return [Bounded(result, described) for result, described in zip(copy.results, axes, strict=True)]
 
 
-def free_values(op: Op) -> list[Value]:
-    """Returns the values that an op takes, itself or in its regions."""
-    return [*op.operands, *(value for region in op.regions for value in region.free_values())]
+def captured(op: Op) -> list[Value]:
+    """Returns the values that the regions of an op take from outside."""
+    return [value for region in op.regions for value in region.free_values()]
 
 
-def shapes_in_each(w: Writer, op: Op) -> list[list[tuple[int, ...]]]:
-    """Returns the shapes of an op's results in each combination, as its type rule has them."""
-    return [[kind.static_shape for kind in kinds] for kinds in _inferred(w, op)]
-
-
-def _inferred(w: Writer, op: Op) -> Iterable[Sequence[TensorType]]:
+def inferred_extents(w: Writer, op: Op) -> tuple[Extent, ...]:
+    """Returns the extents of an op's first result, as its type rule has them."""
     operands = [w.values[value] for value in op.operands]
-    seen: dict[tuple, Sequence[TensorType]] = {}
+    seen: dict[tuple, tuple[int, ...]] = {}
+    found = []
     for number in range(w.combinations):
         shapes = tuple(tuple(axis.extent[number] for axis in x.axes) for x in operands)
         if shapes not in seen:
@@ -286,10 +282,11 @@ def _inferred(w: Writer, op: Op) -> Iterable[Sequence[TensorType]]:
             for index, shape in enumerate(shapes):
                 copy.set_operand(index, Value(op.operands[index].type.with_shape(shape)))
             infer: Any = type(op).INFER
-            found = infer(copy)
-            seen[shapes] = found if isinstance(found, list | tuple) else (found,)
+            kinds = infer(copy)
+            seen[shapes] = (kinds[0] if isinstance(kinds, list | tuple) else kinds).static_shape
             copy.erase()
-        yield seen[shapes]
+        found.append(seen[shapes])
+    return extents_of(found)
 
 
 def known(w: Writer, value: Value, what: str) -> Numbers:

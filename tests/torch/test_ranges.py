@@ -14,7 +14,7 @@ from torch.nn import functional
 import trivium
 import trivium.torch
 from tests.importers.pytorch.models import difference
-from tests.torch.test_tiers import SAVING, dynamic, gradients, grown
+from tests.torch.test_tiers import SAVING, dynamic, gradients, require_growth
 from trivium.torch import graph, ranges, tiers
 
 pytestmark = pytest.mark.torch
@@ -48,13 +48,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ranges.RangeVariant]]
 
 
 def test_a_cache_that_grows(made: list[Any]) -> None:
-    fast, x = dynamic(grown), torch.linspace(-1, 1, 8).reshape(1, 8)
-    ours = theirs = torch.ones(16, 8)
-    for _ in range(32):
-        (ours, y), (theirs, expected) = fast(ours, x), grown(theirs, x)
-        assert torch.equal(ours, theirs)
-        assert ours.is_contiguous()
-        assert difference(y, expected) < 1e-6
+    require_growth(torch.ones(16, 8), 32)
     assert [variant.shown() for variant in made] == [
         "sizes from 15 to 16",
         *(f"sizes from {first} to {first + 3}" for first in range(17, 32, 4)),

@@ -92,10 +92,10 @@ def test_one_program_for_several_sizes(case: Case) -> None:
     concrete = traced(case)
     module = None if concrete is None else imported(concrete)
     if module is None or isinstance(module, trivium.Error) or not case.inputs:
-        pytest.skip("the size has to be known")
+        pytest.skip("TensorFlow or its op needs to know the size, or the op has no inputs: see test_rule")
     given = [arguments for more in (0, 1, 3) if (arguments := longer(case, more)) and runs(module, arguments)]
     if len(given) < 2 or all(kind.is_static for kind in module.main.function_type.inputs):
-        pytest.skip("the op takes one size only")
+        pytest.skip("the op does not accept inputs with more rows, so that there is one size only")
     try:
         bounded_programs.require_equal(module, given)
     except Unbounded:
@@ -103,7 +103,7 @@ def test_one_program_for_several_sizes(case: Case) -> None:
 
 
 def longer(case: Case, more: int) -> list[np.ndarray]:
-    """The inputs of a case, the first one with so many more rows."""
+    """The inputs of a case, with `more` rows added to the first one."""
     first = case.inputs[0]
     rows = np.concatenate([first] * 4)[: len(first) + more] if first.ndim and first.size else first
     return [rows if x is first else x for x in case.inputs]
