@@ -4,6 +4,7 @@ the flow and passes itself as the last step; the compiler knows no backend."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -35,11 +36,13 @@ E = TypeVar("E", bound=Staged)
 @dataclass(frozen=True)
 class DynamicModule(Generic[E]):
     """A module with dynamic shapes and without calls. It is compiled when its arguments are known: their shapes, and
-    the values of the arguments with indices in `shape_arguments`, from which the module computes extents."""
+    the values of the arguments with indices in `shape_arguments`, from which the module computes extents; or as a
+    module without dynamic shapes that stands for it."""
 
     module: Module
     shape_arguments: tuple[int, ...]
     compile: Callable[[Sequence[Shape | None], Mapping[int, np.ndarray]], E]
+    compile_static: Callable[[Module], E]
 
 
 class Backend(Protocol[E]):
@@ -104,7 +107,8 @@ def _load_dynamic(inlined: Module, backend: Backend[E], options: CompileOptions,
     inputs = inlined.main.function_type.inputs
     if not computed and all(getattr(kind, "is_static", True) for kind in inputs):
         return compile_for([getattr(kind, "shape", None) for kind in inputs], {})
-    return backend.load_dynamic(DynamicModule(inlined, computed, compile_for))
+    compile_static = functools.partial(_compile_static, backend=backend, options=options)
+    return backend.load_dynamic(DynamicModule(inlined, computed, compile_for, compile_static))
 
 
 @collection_paused()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from trivium.compiler.bounded.axes import Extent, extents_of, simple
 from trivium.compiler.bounded.shapes import elementwise
@@ -40,11 +41,11 @@ class BoundedProgram:
 
 
 def bounded(
-    module: Module, shapes: Sequence[Sequence[Sequence[int]]], values: Mapping[int, Sequence[int]]
+    module: Module, shapes: Sequence[Sequence[Sequence[int]]], values: Mapping[int, Sequence[ArrayLike]]
 ) -> BoundedProgram:
     """Returns a program for several combinations of sizes. `shapes` has the shapes of all arguments for each of them;
-    `values` the numbers of those arguments, by index, that are sizes. Calls must have been inlined. Raises `Unbounded`
-    if an op cannot compute with several sizes."""
+    `values` the values of those arguments, by index, that are sizes, or lists of them. Calls must have been inlined.
+    Raises `Unbounded` if an op cannot compute with several sizes."""
     main = module.main
     block = Block()
     given = [extents_of(entries) for entries in zip(*shapes, strict=True)]

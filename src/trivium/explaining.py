@@ -32,17 +32,18 @@ FEW_LINES = 3
 def explain_executable(loaded: LoadedExecutable) -> str:
     """See `Executable.explain`."""
     if isinstance(loaded, SpecializingExecutable):
-        shapes = loaded.compiled_shapes()
+        shapes, ranges = loaded.compiled_shapes(), loaded.compiled_ranges()
         lines = [
-            f"{loaded.name} has dynamic shapes, and is compiled for each combination of the shapes of its arguments."
+            f"{loaded.name} has dynamic shapes, and is compiled for those of its arguments, or for ranges of them."
         ]
         lines += [
             f"It was compiled for the shapes {_shapes(now)}{_since(before, now)}."
             for before, now in pairwise([None, *shapes])
         ]
+        lines += [f"It was also compiled for {sizes}." for sizes in ranges]
         if len(shapes) > 1:
             lines.append("To avoid further compilations, pad arguments to one of these shapes.")
-        return "\n".join([*lines, *([explain_executable(loaded.last)] if shapes else [])])
+        return "\n".join([*lines, *([explain_executable(loaded.last)] if shapes or ranges else [])])
     if isinstance(loaded, PartedExecutable):
         line = f"{loaded.name} runs in 2 parts: the extents of the second one depend on what the first one computes."
         return "\n".join([line, explain_executable(loaded.first), explain_executable(loaded.rest)])

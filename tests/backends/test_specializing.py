@@ -1,4 +1,5 @@
-"""Executables of dynamic shapes: what is compiled at which time, what is kept, and what they refuse."""
+"""Executables of dynamic shapes: what is compiled at which time, what is kept, and what they refuse. Here, each
+combination of shapes has a program of its own; for those of ranges, see `test_ranged.py`."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import pytest
 
 import trivium
 from tests.backends.harness import CLIENT
+from trivium.backends import specializing
 from trivium.backends.pjrt import LoadedExecutable
 from trivium.backends.specializing import SpecializingExecutable
 from trivium.compiler.driver import CompileOptions, DynamicModule
@@ -27,6 +29,11 @@ FILLED = """func.func @main(%x: tensor<f32>, %shape: tensor<2xi32>) -> tensor<?x
 }"""
 
 
+@pytest.fixture(autouse=True)
+def without_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(specializing, "COMPILED_AT_ONCE", 100)
+
+
 class Recorded:
     """A program, and what was compiled for it: shapes, and values of arguments."""
 
@@ -40,7 +47,8 @@ class Recorded:
             around()
             return original._compile(shapes, values)
 
-        dynamic = DynamicModule(original.graph, original._shape_arguments, compile_for)
+        compile_static = original._compile_static
+        dynamic = DynamicModule(original.graph, original._shape_arguments, compile_for, compile_static)
         self.run = SpecializingExecutable(dynamic, CLIENT.devices[0])
 
 

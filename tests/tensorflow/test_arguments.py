@@ -159,7 +159,8 @@ def test_autograph_does_not_convert_how_functions_are_called() -> None:
 # How many programs are kept
 
 
-def test_the_last_programs_are_kept(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_last_programs_are_kept(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trivium.tensorflow.compiled.COMPILED_AT_ONCE", 100)
     caplog.set_level(logging.INFO, "trivium.tensorflow")
     compiled = trivium.tensorflow.function(tf.reduce_sum, input_signature=[tf.TensorSpec((None,))], programs=2)
     for size in (1, 2, 1, 3, 1, 2, 4):

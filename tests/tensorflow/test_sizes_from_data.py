@@ -263,7 +263,11 @@ def test_choosing_is_compiled_once(caplog: pytest.LogCaptureFixture) -> None:
     assert sum(record.getMessage().startswith("compiling") for record in caplog.records) == 1
 
 
-def test_programs_for_sizes_are_bounded_and_explained(caplog: pytest.LogCaptureFixture) -> None:
+def test_programs_for_sizes_are_bounded_and_explained(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trivium.tensorflow.compiled.COMPILED_AT_ONCE", 100)
+
     def sums(mask: Any) -> Any:
         return tf.reduce_sum(tf.where(mask), 0)
 

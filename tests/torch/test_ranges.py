@@ -15,6 +15,8 @@ import trivium
 import trivium.torch
 from tests.importers.pytorch.models import difference
 from tests.torch.test_tiers import SAVING, dynamic, gradients, require_growth
+from trivium.backends.estimates import Costs
+from trivium.backends.ranges import Ranges, shown
 from trivium.torch import graph, ranges, tiers
 
 pytestmark = pytest.mark.torch
@@ -49,12 +51,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ranges.RangeVariant]]
 
 def test_a_cache_that_grows(made: list[Any]) -> None:
     require_growth(torch.ones(16, 8), 32)
-    assert [variant.shown() for variant in made] == [
-        "sizes from 15 to 16",
-        *(f"sizes from {first} to {first + 3}" for first in range(17, 32, 4)),
-        *(f"sizes from {first} to {first + 7}" for first in range(33, 48, 8)),
+    assert [shown(variant.combinations) for variant in made] == [
+        "sizes from 17 to 32",
+        "sizes from 33 to 64",
     ]
-    assert "sizes from 41 to 48" in trivium.explain()
+    assert "sizes from 33 to 64" in trivium.explain()
 
 
 OF_ONE_SIZE = {
@@ -173,25 +174,23 @@ def test_guards_limit_a_range(made: list[Any]) -> None:
 
 
 def test_sizes_that_come_often_get_a_program_of_their_own(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "most_runs_in_range", lambda costs: 3)
+    runs: list[int] = []
+    find = Ranges.find
+
+    def noted(self: Ranges[Any], sizes: tuple[int, ...]) -> Any:
+        found = find(self, sizes)
+        runs.extend(sizes if found is not None else ())
+        return found
+
+    monkeypatch.setattr(Ranges, "find", noted)
+    # An estimate with which three runs lose as much as compiling takes.
+    monkeypatch.setattr(Costs, "compiling", property(lambda costs: 2.5 * costs.running * 7 / 32))
     fast = dynamic(lambda x: x.exp().sum())
-    for size in (17, 18, 18, 18, 18, 18, 19):
+    for size in (17, 25, 25, 25, 25, 25, 32):
         x = torch.linspace(0, 1, size)
         assert difference(fast(x), x.exp().sum()) < 1e-5
-    (variant,) = made
-    assert variant.runs == [1, 3, 1, 0]
-
-
-def test_longer_ranges_where_sizes_hardly_cost() -> None:
-    found = ranges.Ranges.__new__(ranges.Ranges)
-    for costs, steps in (((100, 101), 1), ((100, 103.5), 2), ((100, 109), 4), ((0, 1), 4)):
-        found.steps = ranges.STEPS
-        found.adapt([({"s": 10 + number}, cost) for number, cost in enumerate(costs)])
-        assert found.steps == steps
-    assert [ranges._range(value, 4) for value in (-3, 1, 4, 8, 9, 33, 64, 65)] == [
-        *((-3, -3), (1, 1), (4, 4), (8, 8), (9, 10), (33, 40), (57, 64), (65, 80)),
-    ]
-    assert ranges._range(513, 1) == (513, 1024)
+    assert len(made) == 1
+    assert runs == [25, 25, 32]
 
 
 def test_graphs_that_need_one_size_say_why(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

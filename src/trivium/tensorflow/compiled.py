@@ -1,5 +1,5 @@
-"""A TensorFlow concrete function as machine code: imported and compiled for each combination of sizes, run eagerly
-or as a node of a graph, with a gradient that is compiled as well."""
+"""A TensorFlow concrete function as machine code: imported and compiled for combinations of sizes, or for ranges of
+them, run eagerly or as a node of a graph, with a gradient that is compiled as well."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ from tensorflow.python.framework.ops import get_default_graph
 
 from trivium import journal
 from trivium.api import compile
-from trivium.backends import native
+from trivium.backends.pjrt import LoadedExecutable
+from trivium.backends.ranged import OpenSizes, RangedPrograms
 from trivium.backends.recent import FULL, MOST_PROGRAMS, Recent
+from trivium.backends.specializing import COMPILED_AT_ONCE
+from trivium.compiler.passes.refine import shape_arguments
+from trivium.compiler.pipeline import inline_used
 from trivium.executable import Executable
 from trivium.importers.tensorflow.counted import LaterError
 from trivium.importers.tensorflow.module import (
@@ -33,9 +37,11 @@ from trivium.importers.tensorflow.module import (
 )
 from trivium.importers.tensorflow.source import count_of
 from trivium.importers.tensorflow.state import Variable
-from trivium.importers.tensorflow.types import QUANTIZED, empty, to_array, to_tensor, type_of
+from trivium.importers.tensorflow.types import QUANTIZED, to_array, to_tensor, type_of
 from trivium.ir.errors import Error, UnsupportedOpError
+from trivium.ir.func import Module
 from trivium.ir.types import TensorType
+from trivium.tensorflow.code import Code, RangedCode
 from trivium.tensorflow.rows import Rows
 from trivium.tensorflow.signatures import Resource, extents
 from trivium.tensorflow.variables import GENERATOR, NOTHING, Instead, Reader, exchanged, readable, resource_of
@@ -43,7 +49,7 @@ from trivium.tensorflow.variables import GENERATOR, NOTHING, Instead, Reader, ex
 log = logging.getLogger("trivium.tensorflow")
 
 
-PADDED = "Unknown sizes are compiled for each combination. To compile less often, pad inputs to a few sizes."
+PADDED = "To compile less often, pad inputs to a few sizes."
 
 
 class Options(TypedDict, total=False):
@@ -151,7 +157,7 @@ class Compiled:
     def run(self, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Runs the machine code immediately, or as a node of the graph that is being traced."""
         if tf.executing_eagerly():
-            results = self._results(operands, _run_at)
+            results = self._results(operands, lambda code, given: code.run_at(given))
             return self._as_declared(list(map(to_tensor, results)))
         declared = [*self.outputs, *self.written]
         with get_default_graph().gradient_override_map(dict.fromkeys(NODES, self._gradient_name)):
@@ -167,10 +173,10 @@ class Compiled:
         return self._as_declared(results)
 
     def _run_arrays(self, *arrays: np.ndarray) -> list[np.ndarray]:
-        return self._results(arrays, lambda code, given: list(code.executable(*given)))
+        return self._results(arrays, lambda code, given: code.run(given))
 
     def _results(
-        self, operands: Sequence[Any], run: Callable[[Code, Sequence[Any]], list[np.ndarray]]
+        self, operands: Sequence[Any], run: Callable[[Code | RangedCode, Sequence[Any]], list[np.ndarray]]
     ) -> list[np.ndarray]:
         """Returns the results for operands: once more, with enough room, if more rows exist than the program has room
         for."""
@@ -193,15 +199,47 @@ class Compiled:
     def _is_quantized(self) -> bool:
         return any(x.dtype in QUANTIZED for x in (*self.outputs, *self.written))
 
-    def code(self, operands: Sequence[Any]) -> Code:
+    def code(self, operands: Sequence[Any]) -> Code | RangedCode:
         """Returns the machine code for operands of these sizes, compiled if necessary."""
-        found = self._code.get(self._key(operands))
+        found = self._code.get(self._key(operands)) or self._ranged(operands)
         if found is None:
             log.info("compiling %s for %s", self.concrete.name, ", ".join(str(tuple(x.shape)) for x in operands))
             found = self._compile(operands)
             if self._code.put(self._key(operands), found):  # the import may have read elements
                 log.warning(FULL, self.name, self._code.most)
+            if self._ranges is not None:
+                sizes = self._ranges.sizes.of(list(map(extents, operands)), {})
+                self._ranges.see_exact(sizes, found.executable.loaded, found.executable.module)
         return found
+
+    def _ranged(self, operands: Sequence[Any]) -> RangedCode | None:
+        """Returns the machine code for a range of sizes that runs with these operands, if it does."""
+        if self._is_static or self._read or self._room or len(self._code) < COMPILED_AT_ONCE or self._ranges is None:
+            return None
+        found = self._ranges.find(self._ranges.sizes.of(list(map(extents, operands)), {}))
+        return None if found is None else RangedCode(found, Rows(self.name, ()))
+
+    @functools.cached_property
+    def _ranges(self) -> RangedPrograms | None:
+        """The programs for ranges of sizes, if some are unknown."""
+        inputs = [x for x, y in zip(self.concrete.graph.inputs, self.inputs, strict=True) if y is None]
+        specs = [tf.TensorSpec(x.shape, x.dtype) for x in (*self.variables, *inputs)]
+        if self._is_static or any(x.shape.rank is None for x in specs):
+            return None
+
+        def opened() -> Module:
+            module = inline_used(self._import(specs, counted=False).module)
+            if shape_arguments(module.main):
+                raise Error("its extents follow from elements of its arguments")
+            return module
+
+        def compiled(module: Module, sizes: str) -> LoadedExecutable:
+            log.info("compiling %s for %s", self.concrete.name, sizes)
+            executable = compile(module, **self.setup.options)
+            self._tell(sizes, executable)
+            return executable.loaded
+
+        return RangedPrograms(self.name, OpenSizes(list(map(type_of, specs))), opened, compiled, self.setup.programs)
 
     def _key(self, operands: Sequence[Any]) -> tuple[Any, ...]:
         shapes = () if self._is_static else tuple(map(extents, operands))
@@ -247,15 +285,12 @@ class Compiled:
         program = self._imported(operands)
         executable = compile(program.module, **self.setup.options)
         shapes = ", ".join("x".join(map(str, x.shape)) or "a scalar" for x in operands)
-        journal.compiled(
-            (id(self), self.concrete.name),
-            self.name,
-            f"the shapes {shapes}" if shapes else "no arguments",
-            executable.loaded,
-            PADDED,
-        )
+        self._tell(f"the shapes {shapes}" if shapes else "no arguments", executable)
         types = [result.type for result in executable.signature.results]
         return Code(executable, types, Rows(self.name, program.outputs, program.lists))
+
+    def _tell(self, given: str, executable: Executable) -> None:
+        journal.compiled((id(self), self.concrete.name), self.name, given, executable.loaded, PADDED)
 
     def _imported(self, operands: Sequence[Any]) -> Program:
         """Imports the function; without fallback, what cannot be imported for any integers is imported for those that
@@ -282,14 +317,18 @@ class Compiled:
         given = enumerate(operands[len(self.variables) :], len(self.variables))
         return tuple(i for i, x in given if tf.as_dtype(x.dtype) in (tf.int32, tf.int64) and _is_short(x.shape))
 
-    def _import(self, operands: Sequence[Any]) -> Program:
+    def _import(self, operands: Sequence[Any], counted: bool = True) -> Program:
+        """Imports the function for these operands. If it is not `counted`, there is no row too many in results whose
+        extents depend on data."""
         given = [np.array(to_array(x)) if i in self._read else type_of(x) for i, x in enumerate(operands)]
         rest = iter(given[len(self.variables) :])
         inputs = [next(rest) if x is None else x for x in self.inputs]
         pairs = zip(self.concrete.graph.inputs, inputs, strict=True)
         names = [tensor.op.name for tensor, x in pairs if isinstance(x, TensorType)]
-        options = {"parameters": "arguments", "count": len(self.outputs), "room": self._room}
-        return import_graph(self.concrete.graph, inputs, names, **options)
+        room = self._room if counted else None
+        return import_graph(
+            self.concrete.graph, inputs, names, parameters="arguments", count=len(self.outputs), room=room
+        )
 
     # Gradients
 
@@ -370,22 +409,6 @@ NODES = ("PyFunc", "PyFuncStateless")
 """The types of the node that runs a program."""
 
 NUMBERS = itertools.count()
-
-
-@dataclass(frozen=True)
-class Code:
-    """A program for operands of certain sizes, the types of its results, and which rows of them exist."""
-
-    executable: Executable
-    types: list[TensorType]
-    rows: Rows
-
-
-def _run_at(code: Code, given: Sequence[Any]) -> list[np.ndarray]:
-    """Runs a program on the memory of tensors."""
-    results = [empty(kind) for kind in code.types]
-    code.executable.loaded.execute_at(native.addresses([*given, *results]))
-    return results
 
 
 def is_recorded() -> bool:

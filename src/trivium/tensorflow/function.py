@@ -49,7 +49,7 @@ def function(f: Callable[..., Any] | None = None, **options: Any) -> Any:
     (`input_signature`, `autograph`, `reduce_retracing`, `jit_compile`) and those of `trivium.compile`. The result can
     be called like `f`, eagerly, inside another `tf.function` (as a node of its graph) or another
     `trivium.tensorflow.function` (as a part of its program), and under `tf.GradientTape`. Arguments of unknown sizes
-    are compiled for each combination of sizes that is met; the last `programs=64` of them are kept.
+    are compiled for the first two combinations of sizes, then for ranges of them; the last `programs=64` are kept.
 
     What has no rule runs in TensorFlow, between compiled parts, and the log names it once. `fallback=False` makes it an
     `UnsupportedOpError` that lists all.

@@ -1,5 +1,5 @@
-"""AOTAutograd's graphs as compiled functions: one program for each combination of sizes, in several parts if an op has
-no rule."""
+"""AOTAutograd's graphs as compiled functions: one program for a combination of sizes, or for ranges of them, in several
+parts if an op has no rule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from torch.autograd import forward_ad
 
 import trivium
 from trivium import journal
+from trivium.backends.estimates import Costs
+from trivium.backends.ranges import Ranges, Sizes, shown
 from trivium.backends.recent import FULL, MOST_PROGRAMS, Recent
+from trivium.backends.specializing import COMPILED_AT_ONCE
 from trivium.executable import Executable
 from trivium.importers.pytorch import ImportedGraph, ResultIndex, import_graph, is_cut, refused_nodes, split
 from trivium.importers.pytorch.context import Number
@@ -28,16 +31,8 @@ from trivium.torch.cuda import CPU, CudaVariant, device_of, options_for
 from trivium.torch.layouts import take_layouts
 from trivium.torch.metadata import frozen_inputs, kept_inputs, visible_outputs
 from trivium.torch.parameters import Parameters, freezable
-from trivium.torch.ranges import Ranges, RangeVariant, Values
-from trivium.torch.tiers import (
-    COMPILED_AT_ONCE,
-    Costs,
-    FirstTier,
-    InPyTorch,
-    has_first_tier,
-    most_runs_in_range,
-    run_in_pytorch,
-)
+from trivium.torch.ranges import OpenGraph, RangeVariant, compile_for
+from trivium.torch.tiers import FirstTier, InPyTorch, has_first_tier, run_in_pytorch
 from trivium.torch.variant import Output, Variant
 
 Input = torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool | Number
@@ -107,7 +102,8 @@ class CompiledGraph:
         self.first_tier = FirstTier(graph) if in_pytorch else None
         self.tiered = tiered
         self.ops = sum(node.op == "call_function" for node in graph.graph.nodes)
-        self.ranges = Ranges(graph, most) if tiered else None
+        self.open = OpenGraph(graph) if tiered else None
+        self.ranges: Ranges[RangeVariant] | None = Ranges(most) if self.open and self.open.is_known else None
         self.only: Variant | SplitVariant | None = None
         if self.is_static and not self.frozen:
             self.only = self._compiled(example_inputs, "the shapes of its inputs, which are fixed")
@@ -139,6 +135,8 @@ class CompiledGraph:
         found = self._compiled(inputs, given, PADDED if changed is None else THAWED)
         if self.variants.put(sizes, found):
             logger.warning(FULL, self.title, self.variants.most)
+        if self.open is not None and self.ranges is not None:
+            self.ranges.see_exact(self.open.sizes(sizes), self._costs(found))
         return found
 
     def _further(self, sizes: tuple, inputs: list[Input]) -> Variant | InPyTorch | None:
@@ -148,13 +146,18 @@ class CompiledGraph:
         if not self.tiered or len(self.variants) < COMPILED_AT_ONCE:
             return None
         costs = self._costs(self.variants.last)
-        if self.ranges is not None:
-            values = self.ranges.graph.values(sizes)
-            found = self.ranges.find(values)
-            if found is None and (self.first_tier is None or self.first_tier.is_over(costs)):
-                found = self._compiled_for_range(inputs, values)
-            if found is not None:
-                return found if found.runs_with(values) < most_runs_in_range(costs) else None
+        if self.open is not None and self.ranges is not None:
+            values = self.open.sizes(sizes)
+            if (found := self.ranges.find(values)) is not None:
+                return found
+            if self.first_tier is None or self.first_tier.is_over(costs):
+                wanted = self.open.allowed(self.ranges.wanted(values))
+                if len(wanted) < 2:
+                    return None
+                if (found := self._compiled_for_range(self.open, wanted, inputs)) is not None:
+                    self.ranges.add(wanted, found, self._costs(found))
+                    return found
+                self.ranges = None
         if self.first_tier is None:
             return None
         if not self.first_tier.waiting:
@@ -165,25 +168,22 @@ class CompiledGraph:
         """Returns the costs of a program of this graph; of one that has none, or runs in parts, those of its ops."""
         if not isinstance(variant, Variant) or variant.results is None:
             return Costs(self.ops, CODE_OF_AN_OP * self.ops, 0, 0)
-        code, costs = variant.loaded.memory_analysis().generated_code_size_in_bytes, variant.loaded.cost_analysis()
-        return Costs(self.ops, code, costs["flops"], costs["bytes accessed"])
+        return Costs.of(variant.loaded, self.ops)
 
-    def _compiled_for_range(self, inputs: list[Input], values: Values) -> RangeVariant | None:
-        """Returns a program for a range of sizes, if the graph can have one."""
-        assert self.ranges is not None
-        if not self.ranges.programs:
-            pairs = [(self.ranges.graph.values(sizes), self.variants.get(sizes)) for sizes in self.variants]
-            self.ranges.adapt([(each, self._costs(variant).running) for each, variant in pairs])
+    def _compiled_for_range(
+        self, graph: OpenGraph, combinations: Sequence[Sizes], inputs: list[Input]
+    ) -> RangeVariant | None:
+        """Returns a program for several combinations of sizes, if the graph can have one."""
         try:
             if device_of(f"the {self.kind} graph", zip(self.names, inputs, strict=True)) != CPU:
                 raise Error("only programs of the CPU compute with several sizes at once")
-            found = self.ranges.compile(inputs, values, self._with_sizes, self.visible, self._program, self.kind)
+            made = self._with_sizes, self.visible, self._program, self.kind
+            found = compile_for(graph, combinations, inputs, *made)
         except Error as error:
             logger.info("the %s graph has no programs for ranges of sizes: %s", self.kind, error)
-            self.ranges = None
             return None
-        logger.info("compiling the %s graph for %s", self.kind, found.shown())
-        journal.compiled(self.title, self.title, found.shown(), found.loaded, "")
+        logger.info("compiling the %s graph for %s", self.kind, shown(combinations))
+        journal.compiled(self.title, self.title, shown(combinations), found.loaded, "")
         return found
 
     def _with_sizes(self, inputs: Sequence[Any], sizes: Sequence[sympy.Symbol]) -> ImportedGraph:

@@ -4,8 +4,6 @@ that exists is returned."""
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,26 +14,18 @@ from torch._C._dynamo.guards import _empty_strided_cpu  # pyright: ignore[report
 from torch._prims_common import make_contiguous_strides_for
 from torch.utils._sympy.functions import Max
 
-from trivium.backends.recent import Recent
+from trivium.backends.ranges import Sizes
 from trivium.compiler.bounded import BoundedProgram, bounded
 from trivium.compiler.bounded.axes import is_fixed
 from trivium.compiler.pipeline import inline_used
 from trivium.executable import Executable
 from trivium.importers.pytorch import ImportedGraph, ResultIndex, ViewIndex
 from trivium.importers.pytorch.symbols import has_symbols, symbolic
-from trivium.ir.errors import Error
 from trivium.ir.func import Module
 from trivium.ir.types import TensorType
 from trivium.torch.layouts import TensorLayouts, take_layouts
 from trivium.torch.parameters import Parameters
 from trivium.torch.variant import Variant, laid_out
-
-STEPS = 4
-"""How many ranges there are from one power of two to the next, if the costs of a program are proportional to its sizes:
-what a program computes for the largest size of a range is then a quarter too much for the smallest, at most."""
-
-MOST_COMBINATIONS = 512
-"""For how many combinations of sizes there is one program, at most. If several sizes vary, their ranges are shorter."""
 
 Values = Mapping[sympy.Symbol, int]
 
@@ -47,16 +37,8 @@ class Place(NamedTuple):
     dimension: int | None
 
 
-class Range(NamedTuple):
-    """Sizes from `first` to `last` for symbols that have had the same value in all calls."""
-
-    symbols: tuple[sympy.Symbol, ...]
-    first: int
-    last: int
-
-
 class OpenGraph:
-    """The symbols in the sizes of a graph's inputs, and the ranges of their values."""
+    """The symbols in the sizes of a graph's inputs, and their values."""
 
     def __init__(self, graph: fx.GraphModule):
         self.metas = [node.meta.get("val") for node in graph.graph.find_nodes(op="placeholder")]
@@ -66,7 +48,6 @@ class OpenGraph:
         self.environment = next((size.node.shape_env for size, _, _ in sized if isinstance(size, torch.SymInt)), None)
         others = any(isinstance(meta, torch.SymFloat | torch.SymBool) for meta in self.metas)
         self.is_known = not others and all(x.free_symbols <= self.places.keys() for _, x, _ in sized)
-        self._apart: set[tuple[sympy.Symbol, sympy.Symbol]] = set()
 
     def _sizes(self) -> Iterator[tuple[int | torch.SymInt, Place]]:
         """Yields the extents of inputs, and the inputs that are integers themselves."""
@@ -76,39 +57,26 @@ class OpenGraph:
             elif isinstance(meta, int | torch.SymInt):
                 yield meta, Place(number, None)
 
-    def values(self, sizes: Sequence[Any]) -> Values:
+    def sizes(self, given: Sequence[Any]) -> Sizes:
         """Returns the values of the symbols in a call, whose inputs have these shapes, or are these numbers."""
-        return {
-            symbol: int(sizes[number] if dimension is None else sizes[number][dimension])
-            for symbol, (number, dimension) in self.places.items()
-        }
-
-    def ranges(self, values: Values, steps: int = STEPS) -> tuple[Range, ...]:
-        """Returns the ranges of these values. Symbols that have never been different vary together."""
-        self._apart.update(
-            pair for pair in itertools.combinations(self.symbols, 2) if values[pair[0]] != values[pair[1]]
+        places = self.places.values()
+        return tuple(
+            int(given[number] if dimension is None else given[number][dimension]) for number, dimension in places
         )
-        groups: list[list[sympy.Symbol]] = []
-        for symbol in self.symbols:
-            for group in groups:
-                if all((other, symbol) not in self._apart for other in group):
-                    group.append(symbol)
-                    break
-            else:
-                groups.append([symbol])
-        while True:
-            found = tuple(Range(tuple(group), *_range(values[group[0]], steps)) for group in groups)
-            if math.prod(last - first + 1 for _, first, last in found) <= MOST_COMBINATIONS:
-                return found
-            steps *= 2
 
-    def combinations(self, ranges: Sequence[Range]) -> list[Values]:
-        """Returns those values in the ranges for which PyTorch has made the graph."""
+    def allowed(self, combinations: Sequence[Sizes]) -> list[Sizes]:
+        """Returns those sizes for which PyTorch has made the graph."""
         guards = [] if self.environment is None else [guard.expr for guard in self.environment.guards]
-        listed = itertools.product(*(range(first, last + 1) for _, first, last in ranges))
-        place = {symbol: index for index, (symbols, _, _) in enumerate(ranges) for symbol in symbols}
-        found = [{symbol: numbers[place[symbol]] for symbol in self.symbols} for numbers in listed]
-        return [values for values in found if all(guard.xreplace(_exact(values)) != sympy.false for guard in guards)]
+        exact = [_exact(self.values(sizes)) for sizes in combinations]
+        return [
+            sizes
+            for sizes, values in zip(combinations, exact, strict=True)
+            if all(guard.xreplace(values) != sympy.false for guard in guards)
+        ]
+
+    def values(self, sizes: Sizes) -> Values:
+        """Returns the values of the symbols by their names."""
+        return dict(zip(self.symbols, sizes, strict=True))
 
     def shapes(self, indices: Sequence[int], values: Values) -> list[tuple[int, ...]]:
         """Returns the shapes of inputs for these values."""
@@ -127,22 +95,12 @@ def _number(size: int | torch.SymInt, values: Mapping[sympy.Basic, sympy.Basic])
     return int(values[expression] if expression in values else expression.xreplace(values))  # type: ignore[arg-type]
 
 
-def _range(value: int, steps: int) -> tuple[int, int]:
-    """Returns the range of a size, of which there are `steps` from one power of two to the next."""
-    if value <= steps:
-        return value, value
-    length = max(1, (1 << (value - 1).bit_length()) // (2 * steps))
-    last = -(-value // length) * length
-    return last - length + 1, last
-
-
 class Sized(NamedTuple):
     """A program of a graph for ranges of sizes, the combinations of them in its order, and the strides that PyTorch
     expects of its results, where they have open sizes and are not row-major."""
 
     graph: OpenGraph
-    ranges: tuple[Range, ...]
-    combinations: Sequence[Values]
+    combinations: Sequence[Sizes]
     program: BoundedProgram
     strides: Mapping[int, Sequence[int | torch.SymInt]]
 
@@ -154,9 +112,8 @@ class RangeVariant(Variant):
         self, imported: ImportedGraph, executable: Executable, layouts: TensorLayouts, kind: str, sized: Sized
     ):
         super().__init__(imported, executable, layouts, Parameters((), ()), kind)
-        self.graph, self.ranges, self.combinations, program, self.open_strides = sized
-        self.numbers = {tuple(values.values()): number for number, values in enumerate(self.combinations)}
-        self.runs = [0] * len(self.combinations)
+        self.graph, self.combinations, program, self.open_strides = sized
+        self.numbers = {sizes: number for number, sizes in enumerate(self.combinations)}
         self.expected: dict[tuple[int, int], tuple[int, ...]] = {}
         kinds = [argument.type for argument in program.module.main.arguments]
         self.spaces = [
@@ -165,22 +122,12 @@ class RangeVariant(Variant):
         ]
         self.extents = program.results
 
-    def runs_with(self, values: Values) -> int:
-        """Returns how often it has computed with these sizes."""
-        return self.runs[self.numbers[tuple(values.values())]]
-
-    def shown(self) -> str:
-        """Returns for which sizes the program is, for people."""
-        several = [f"{first} to {last}" for _, first, last in self.ranges if first < last]
-        return f"sizes from {', '.join(several)}" if several else "its sizes"
-
     def _sizes(self, inputs: Sequence[Any]) -> tuple[int, ...]:
         places = self.graph.places.values()
         return tuple(inputs[number] if d is None else inputs[number].shape[d] for number, d in places)
 
     def _executed(self, given: Sequence[torch.Tensor], sizes: tuple[int, ...]) -> list[torch.Tensor]:
         number = self.numbers[sizes]
-        self.runs[number] += 1
         count = len(self.arguments)
         pairs = zip(given[:count], self.spaces, strict=True)
         taken = [x if space is None else _with_space(x, *space) for x, space in pairs]
@@ -208,7 +155,7 @@ class RangeVariant(Variant):
         """Returns the strides that PyTorch expects of a result in a combination of sizes."""
         key = index, number
         if key not in self.expected:
-            exact = _exact(self.combinations[number])
+            exact = _exact(self.graph.values(self.combinations[number]))
             self.expected[key] = tuple(_number(stride, exact) for stride in self.open_strides[index])
         return self.expected[key]
 
@@ -250,67 +197,33 @@ def _expression(size: int | torch.SymInt) -> sympy.Basic:
     return expression.replace(lambda x: isinstance(x, Max) and 1 in x.args, lambda x: Max(*(set(x.args) - {1})))
 
 
-class Ranges:
-    """The programs of one graph for ranges of sizes."""
-
-    def __init__(self, graph: fx.GraphModule, most: int):
-        self.graph = OpenGraph(graph)
-        self.programs: Recent[tuple[Range, ...], RangeVariant] = Recent(most)
-        self.steps = STEPS
-
-    def find(self, values: Values) -> RangeVariant | None:
-        """Returns the program for these sizes, if there is one."""
-        last = self.programs.last
-        if last is not None and tuple(values.values()) in last.numbers:
-            return last
-        found = self.programs.get(self.graph.ranges(values, self.steps))
-        return found if found is not None and tuple(values.values()) in found.numbers else None
-
-    def adapt(self, costs: Sequence[tuple[Values, float]]) -> None:
-        """Makes ranges longer if costs, here in seconds, hardly grow with a size: a step of a decoder reads all of its
-        parameters, however long its cache is."""
-        listed = [(set(values.values()), seconds) for values, seconds in costs]
-        if len(listed) < 2 or any(len(values) != 1 for values, _ in listed):
-            return
-        (one, less), (other, more) = sorted((min(values), seconds) for values, seconds in listed[:2])
-        if one < other and less > 0:
-            growth = (more - less) / less * one / (other - one)
-            self.steps = next(steps for steps in (1, 2, STEPS) if steps == STEPS or growth * STEPS <= steps)
-
-    def compile(
-        self,
-        inputs: Sequence[Any],
-        values: Values,
-        imported: Callable[[Sequence[Any], Sequence[sympy.Symbol]], ImportedGraph],
-        visible: Callable[[int], bool],
-        compiled: Callable[[Module], Executable],
-        kind: str,
-    ) -> RangeVariant:
-        """Returns a new program for ranges that contain these sizes, made from the graph as it is `imported` with open
-        sizes. Raises an error if it has an op that cannot compute with several sizes at once."""
-        graph = self.graph
-        if not graph.is_known:
-            raise Error("a number among the inputs is no integer, or a size does not follow from extents of inputs")
-        ranges = graph.ranges(values, self.steps)
-        combinations = graph.combinations(ranges)
-        made = imported(inputs, graph.symbols)
-        # The memory layouts of inputs with open sizes may differ from call to call.
-        pairs = zip(inputs, graph.metas, strict=True)
-        layouts = take_layouts(made, [None if has_symbols(meta) else x for x, meta in pairs], visible)
-        kinds = [argument.type for argument in made.module.main.arguments]
-        shapes = [_shapes(graph, made, kinds, each) for each in combinations]
-        count = len(made.arguments)
-        sizes = {count + i: [each[symbol] for each in combinations] for i, symbol in enumerate(graph.symbols)}
-        program = bounded(inline_used(made.module), shapes, sizes)
-        sized = Sized(graph, ranges, combinations, program, _open_strides(made, visible))
-        variant = RangeVariant(made, compiled(program.module), layouts, kind, sized)
-        self.programs.put(ranges, variant)
-        return variant
+def compile_for(
+    graph: OpenGraph,
+    combinations: Sequence[Sizes],
+    inputs: Sequence[Any],
+    imported: Callable[[Sequence[Any], Sequence[sympy.Symbol]], ImportedGraph],
+    visible: Callable[[int], bool],
+    compiled: Callable[[Module], Executable],
+    kind: str,
+) -> RangeVariant:
+    """Returns a program for several combinations of sizes, of which the inputs have one, made from the graph as it is
+    `imported` with open sizes. Raises an error if it has an op that cannot compute with several sizes at once."""
+    made = imported(inputs, graph.symbols)
+    # The memory layouts of inputs with open sizes may differ from call to call.
+    pairs = zip(inputs, graph.metas, strict=True)
+    layouts = take_layouts(made, [None if has_symbols(meta) else x for x, meta in pairs], visible)
+    kinds = [argument.type for argument in made.module.main.arguments]
+    shapes = [_shapes(graph, made, kinds, sizes) for sizes in combinations]
+    count = len(made.arguments)
+    sizes = {count + i: values for i, values in enumerate(zip(*combinations, strict=True))}
+    program = bounded(inline_used(made.module), shapes, sizes)
+    sized = Sized(graph, combinations, program, _open_strides(made, visible))
+    return RangeVariant(made, compiled(program.module), layouts, kind, sized)
 
 
 def _shapes(
-    graph: OpenGraph, imported: ImportedGraph, kinds: Sequence[TensorType], values: Values
+    graph: OpenGraph, imported: ImportedGraph, kinds: Sequence[TensorType], sizes: Sizes
 ) -> list[tuple[int, ...]]:
-    """Returns the shapes of a program's arguments for these values."""
-    named = dict(enumerate(graph.shapes(imported.arguments, values)))
+    """Returns the shapes of a program's arguments for these sizes."""
+    named = dict(enumerate(graph.shapes(imported.arguments, graph.values(sizes))))
     return [kind.static_shape if kind.is_static else named[index] for index, kind in enumerate(kinds)]

@@ -6,16 +6,16 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
+from trivium.backends.estimates import Costs
 from trivium.backends.recent import Recent
 from trivium.importers.pytorch.aliases import has_memory, memory_of
 from trivium.importers.pytorch.graph import outputs_of
-from trivium.torch.ranges import STEPS
 
 ATEN = torch.ops.aten
 VIEWS = ATEN.view.default, ATEN._unsafe_view.default
@@ -32,10 +32,6 @@ SAVED_ALIKE = (
 )
 """Ops with several results, all of which are the same in PyTorch and in a program, so that the backward graph may read
 either. Of other ops, a program may return what only its own backward program reads."""
-
-COMPILED_AT_ONCE = 2
-"""For how many combinations of sizes a graph is compiled when they first occur: those of all batches, and of the last
-one."""
 
 MOST_WAITING = 4096
 """How many combinations of sizes a graph remembers without having been compiled for them."""
@@ -90,36 +86,9 @@ class FirstTier:
         return self.runs >= most_runs(costs)
 
 
-class Costs(NamedTuple):
-    """What says how long a graph takes to compile and to run: its ops, and the machine code of its program, in bytes;
-    floating-point operations, and the bytes that they access. Times are estimated, and not measured, so that they are
-    the same in every process: a program that begins with the same seed ends with the same bits."""
-
-    ops: int
-    code: int
-    flops: float
-    accessed: float
-
-    @property
-    def compiling(self) -> float:
-        """The seconds that compiling takes."""
-        return 0.05 + 6e-4 * self.ops + 1.1e-5 * self.code
-
-    @property
-    def running(self) -> float:
-        """The seconds that the program takes."""
-        return self.flops / 60e9 + self.accessed / 10e9
-
-
 def most_runs(costs: Costs) -> float:
     """Returns how many runs in PyTorch take as long as compiling."""
     return costs.compiling / (1e-5 * costs.ops + costs.running)
-
-
-def most_runs_in_range(costs: Costs) -> float:
-    """Returns how many runs of a program for a range of sizes lose as much time, because it computes with space for the
-    largest of them, as compiling one for the sizes that they have takes."""
-    return costs.compiling / (1e-6 + costs.running / (2 * STEPS))
 
 
 def has_first_tier(graph: fx.GraphModule, kind: str, kept: Collection[int] = ()) -> bool:
