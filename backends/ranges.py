@@ -22,6 +22,9 @@ SMALL = 8
 MOST_COMBINATIONS = 512
 """For how many combinations of sizes there is one program, at most. If several sizes vary, their ranges are shorter."""
 
+MOST_SPACE = 4
+"""How many times as much space as the smallest sizes need a program has, at most, if several sizes vary."""
+
 SHARE = 4
 """Sizes with more than one in this many parts of what a program loses get a program of their own."""
 
@@ -132,6 +135,24 @@ def half(sizes: range, size: int) -> range:
     return range(sizes.start, middle) if size < middle else range(middle, sizes.stop)
 
 
+def _shortened(ranges: list[range], sizes: Sequence[int]) -> list[range]:
+    """Returns ranges of several sizes that are short enough together."""
+
+    def halve(index: int) -> None:
+        ranges[index] = half(ranges[index], sizes[index])
+
+    while math.prod(map(len, ranges)) > MOST_COMBINATIONS:
+        halve(max(range(len(ranges)), key=lambda index: len(ranges[index])))
+    while len(ranges) > 1 and math.prod(map(_space, ranges)) > MOST_SPACE:
+        halve(max(range(len(ranges)), key=lambda index: _space(ranges[index])))
+    return ranges
+
+
+def _space(sizes: range) -> float:
+    """Returns how many times as much space as the smallest size the largest one needs."""
+    return sizes[-1] / sizes[0] if len(sizes) > 1 else 1.0
+
+
 def shown(combinations: Sequence[Sizes]) -> str:
     """Returns for which sizes a program is, for people."""
     ends = dict.fromkeys((min(column), max(column)) for column in zip(*combinations, strict=True))
@@ -213,10 +234,7 @@ class Ranges(Generic[P]):
             ranges = [octave(sizes[leader]) for leader in leaders] if found is None else found.better(sizes, leaders)
             if ranges is None:
                 return [sizes]
-            while math.prod(map(len, ranges)) > MOST_COMBINATIONS:
-                longest = max(range(len(ranges)), key=lambda index: len(ranges[index]))
-                ranges[longest] = half(ranges[longest], sizes[leaders[longest]])
-            return self.together.combinations(ranges)
+            return self.together.combinations(_shortened(ranges, [sizes[leader] for leader in leaders]))
 
     def add(self, combinations: Sequence[Sizes], program: P, costs: Costs) -> None:
         """Adds a program for these combinations of sizes."""

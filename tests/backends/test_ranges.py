@@ -129,13 +129,17 @@ def test_a_program_whose_costs_hardly_grow_stays() -> None:
             assert found.find((size,)) == "17 to 32"
 
 
-def test_several_sizes_have_shorter_ranges() -> None:
+@pytest.mark.parametrize(
+    ("sizes", "expected"), [((120, 290), "sizes from 113 to 128, 289 to 320"), ((3, 40), "sizes from 2 to 4, 33 to 64")]
+)
+def test_several_sizes_have_shorter_ranges(sizes: Sizes, expected: str) -> None:
     found: Ranges[str] = Ranges(4)
-    for sizes in ((100, 300), (110, 310)):
-        found.see_exact(sizes, costs(1.0))
-    wanted = found.wanted((120, 290))
-    assert (120, 290) in wanted
-    assert MOST_COMBINATIONS / 2 < len(wanted) <= MOST_COMBINATIONS
+    for seen in ((100, 300), (110, 310)):
+        found.see_exact(seen, costs(1.0))
+    wanted = found.wanted(sizes)
+    assert sizes in wanted
+    assert len(wanted) <= MOST_COMBINATIONS
+    assert shown(wanted) == expected
 
 
 def test_the_least_recently_used_program_goes() -> None:
