@@ -3,6 +3,7 @@ result that exists is returned."""
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import threading
@@ -158,9 +159,11 @@ class RangedPrograms:
                 return None
 
     def _made(self, ranges: Ranges[RangedProgram], combinations: Sequence[Sizes]) -> RangedProgram:
-        module = self._opened()
-        made = RangedProgram(
-            module, self.sizes, combinations, lambda static: self._compiled(static, shown(combinations))
-        )
+        module, told = self._module, shown(combinations)
+        made = RangedProgram(module, self.sizes, combinations, lambda static: self._compiled(static, told))
         ranges.add(combinations, made, Costs.of_module(made.loaded, module))
         return made
+
+    @functools.cached_property
+    def _module(self) -> Module:
+        return self._opened()

@@ -66,8 +66,8 @@ def inline(module: Module) -> Module:
 
 
 def inline_used(module: Module) -> Module:
-    """Returns the same without ops that nothing uses."""
-    return run_passes(inline(module), (DeadCode(),))
+    """Returns the same without ops that nothing uses, or that compute what another one does."""
+    return run_passes(inline(module), (DeadCode(), CommonSubexpressions()))
 
 
 def specialize(module: Module, shapes: Sequence[Shape | None], values: Mapping[int, np.ndarray]) -> Module:
