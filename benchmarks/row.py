@@ -34,6 +34,7 @@ FAMILIES = {
     "products": "benchmarks.rows.products",
     "narrow": "benchmarks.rows.narrow",
     "models": "benchmarks.rows.models",
+    "sizes": "benchmarks.rows.sizes",
     "jax ops": "benchmarks.rows.jax_ops",
     "torch ops": "benchmarks.rows.torch_ops",
     "torch training": "benchmarks.rows.torch_training",

@@ -91,14 +91,19 @@ def called(modules: dict[str, Any], inputs: tuple[torch.Tensor, ...]) -> dict[st
 
 def onnx_runtime(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], threads: int) -> Call:
     """ONNX Runtime on the model that PyTorch exports."""
+    names = [f"x{index}" for index in range(len(inputs))]
+    opened = session(exported(model, inputs, names), threads)
+    feeds = {name: x.numpy() for name, x in zip(names, inputs, strict=True)}
+    return lambda: opened.run(None, feeds)
+
+
+def session(model: bytes, threads: int) -> Any:
+    """ONNX Runtime on a model, ready to run."""
     import onnxruntime
 
-    names = [f"x{index}" for index in range(len(inputs))]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    session = onnxruntime.InferenceSession(exported(model, inputs, names), options, providers=["CPUExecutionProvider"])
-    feeds = {name: x.numpy() for name, x in zip(names, inputs, strict=True)}
-    return lambda: session.run(None, feeds)
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def exported(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], names: list[str]) -> bytes:
