@@ -22,7 +22,7 @@ PAIRS = ((BF16, F32), (BF16, BF16), (F16, F32), (F16, F16), (F32, F64), (I8, I32
 
 
 def dot(g: Generator) -> None:
-    """Any batch dimensions, any contracted ones, in any order."""
+    """Any batch dimensions, any contracted ones, in any order. All batches may have the same rhs."""
     lhs = g.value(lambda kind: not is_boolean(kind), rank=1)
     order = [int(d) for d in g.rng.permutation(lhs.type.rank)]
     batch = order[: int(g.pick((0, 0, 0, 1, 2)))]
@@ -36,7 +36,13 @@ def dot(g: Generator) -> None:
     where = [places.index(role) for role in roles]
     if math.prod(lhs.type.shape) * math.prod(shape[len(roles) :]) > MOST_PRODUCTS:
         raise Rejected
-    rhs = g.of_type(tensor(*rhs_shape, of=lhs.type.element_type))
+    kind = tensor(*rhs_shape, of=lhs.type.element_type)
+    if batch and g.chance(0.4):
+        own = [place for place in range(len(shape)) if place not in where[: len(batch)]]
+        rhs = g.of_type(kind.with_shape([rhs_shape[place] for place in own]))
+        rhs = g.add(ops.BroadcastInDim(rhs, broadcast_dimensions=own, result=kind))
+    else:
+        rhs = g.of_type(kind)
     numbers = ops.DotDimensionNumbers(
         tuple(batch), tuple(where[: len(batch)]), tuple(contracted), tuple(where[len(batch) :])
     )

@@ -40,6 +40,26 @@ def dot_of_transposed_rhs(op):
 
 
 @pattern(DotGeneral)
+def dot_of_repeated_rhs(op):
+    """dot(x, repeat(y)) == dot(x, y), with the batches of x as further rows   (if y is the same in all batches)"""
+    numbers, inner = op.dot_dimension_numbers, op.rhs.defining_op
+    batching = numbers.rhs_batching_dimensions
+    if not batching or not isinstance(inner, BroadcastInDim) or not op.result.type.is_static:
+        return None
+    own, repeated = inner.broadcast_dimensions, inner.result.type.static_shape
+    kept = [d for d in range(len(repeated)) if d not in batching]
+    if list(own) != kept or [repeated[d] for d in kept] != list(inner.operand.type.static_shape):
+        return None
+    # The batches come before the rows of x in the result, in the order of its batching dimensions.
+    free = [d for d in range(op.lhs.type.rank) if d not in numbers.lhs_contracting_dimensions]
+    if list(numbers.lhs_batching_dimensions) != free[: len(batching)]:
+        return None
+    summed = tuple(kept.index(d) for d in numbers.rhs_contracting_dimensions)
+    renamed = DotDimensionNumbers((), (), numbers.lhs_contracting_dimensions, summed)
+    return with_numbers(op, op.lhs, inner.operand, renamed, op.result.type)
+
+
+@pattern(DotGeneral)
 def dot_of_units(op):
     """dot(x, y) == x * y + 0, with both repeated to the shape of the result   (sums of single products; 0 turns -0 into
     0, as it does where sums begin)"""

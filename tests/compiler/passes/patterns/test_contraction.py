@@ -71,6 +71,39 @@ def test_any_dimensions_without_sums(left: tuple[int, ...], right: tuple[int, ..
     assert "dot_general" not in names(rewritten(module, CONTRACTION, [x, y]))
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "dims", "numbers", "taken"),
+    [
+        ((2, 3, 4), (4, 5), (1, 2), ((0,), (0,), (2,), (1,)), True),
+        ((2, 4, 3), (5, 4), (1, 2), ((0,), (0,), (1,), (2,)), True),
+        ((2, 3, 2, 4), (4, 5), (2, 3), ((0, 1), (0, 1), (3,), (2,)), True),
+        ((4, 2, 3), (4, 5), (0, 2), ((1,), (1,), (0,), (0,)), True),
+        ((3, 2, 4), (4, 5), (1, 2), ((1,), (0,), (2,), (1,)), False),  # the rows would come before the batches
+        ((3, 2, 4), (4, 5), (2, 3), ((1, 0), (0, 1), (2,), (2,)), False),
+        ((2, 3, 4), (2, 4, 5), (0, 1, 2), ((0,), (0,), (2,), (1,)), False),  # each batch has its own
+        ((2, 3, 4), (4, 1), (1, 2), ((0,), (0,), (2,), (1,)), False),  # columns are repeated
+    ],
+)
+def test_batches_that_share_a_factor_are_rows(
+    left: tuple[int, ...], right: tuple[int, ...], dims: tuple[int, ...], numbers: tuple, taken: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=shape).astype(np.float32) for shape in (left, right))
+    of = ops.DotDimensionNumbers(*numbers)
+    shape = [0] * (len(dims) if len(right) == len(left) else len(right) + len(of.rhs_batching_dimensions))
+    for pair in zip(of.lhs_batching_dimensions, of.rhs_batching_dimensions, strict=True):
+        shape[pair[1]] = left[pair[0]]
+    for d, extent in zip(dims, right, strict=True):
+        shape[d] = 5 if extent == 1 else extent
+
+    def body(b, x, y):
+        repeated = b.add(ops.BroadcastInDim(y, broadcast_dimensions=dims, result=y.type.with_shape(shape)))
+        return b.add(ops.DotGeneral(x, repeated, dot_dimension_numbers=of))
+
+    found = names(rewritten(program_of([type_of(x), type_of(y)], body), CONTRACTION, [x, y]))
+    assert ("broadcast_in_dim" not in found) == taken
+
+
 def test_sums_stay_and_absorb_transposes() -> None:
     x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(6, dtype=np.float32).reshape(2, 3)
 
