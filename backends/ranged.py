@@ -15,7 +15,7 @@ from trivium.backends.estimates import Costs
 from trivium.backends.parts import PartedExecutable
 from trivium.backends.pjrt import LoadedExecutable
 from trivium.backends.ranges import Ranges, Sizes, shown
-from trivium.compiler.bounded import bounded
+from trivium.compiler.bounded import bounded_where_valid
 from trivium.compiler.bounded.axes import Extent, is_fixed
 from trivium.compiler.dynamic import Shape
 from trivium.ir.errors import Error
@@ -64,28 +64,31 @@ class OpenSizes:
 
 
 class RangedProgram:
-    """A program for several combinations of the sizes of a module's arguments. Raises `Unbounded` if an op of the
-    module cannot compute with several sizes."""
+    """A program for several combinations of the sizes of a module's arguments, or those of them for which it is valid,
+    as it is for the one that is `needed`. Raises `Unbounded` if an op of the module cannot compute with several
+    sizes."""
 
     def __init__(
         self,
         module: Module,
         sizes: OpenSizes,
         combinations: Sequence[Sizes],
-        compiled: Callable[[Module], LoadedExecutable],
+        needed: Sizes,
+        compiled: Callable[[Module, str], LoadedExecutable],
     ):
-        self.sizes, self.combinations = sizes, combinations
-        self.numbers = {each: number for number, each in enumerate(combinations)}
         values = list(map(sizes.values, combinations))
         listed = {index: [each[index] for each in values] for index in sizes.listed}
-        program = bounded(module, list(map(sizes.shapes, combinations)), listed)
+        given = list(map(sizes.shapes, combinations)), listed, combinations.index(needed)
+        valid, program = bounded_where_valid(module, *given)
+        self.sizes, self.combinations = sizes, [combinations[number] for number in valid]
+        self.numbers = {each: number for number, each in enumerate(self.combinations)}
         kinds = [argument.type for argument in program.module.main.arguments[:-1]]
         self._spaces = [
             None if all(map(is_fixed, extents)) else kind.static_shape
             for kind, extents in zip(kinds, program.arguments, strict=True)
         ]
         self._extents = [None if all(map(is_fixed, extents)) else extents for extents in program.results]
-        self.loaded = compiled(program.module)
+        self.loaded = compiled(program.module, shown(self.combinations))
 
     def execute(self, arrays: Sequence[np.ndarray], sizes: Sizes) -> list[np.ndarray]:
         """Runs on arrays of these sizes and returns new ones, which belong to the caller."""
@@ -152,16 +155,16 @@ class RangedPrograms:
             if len(combinations) < 2:
                 return None
             try:
-                return self._made(ranges, combinations)
+                return self._made(ranges, combinations, sizes)
             except Error as error:
                 log.info("%s has no programs for ranges of sizes: %s", self.name, error)
-                self._ranges = None
+                if not getattr(error, "combinations", ()):
+                    self._ranges = None
                 return None
 
-    def _made(self, ranges: Ranges[RangedProgram], combinations: Sequence[Sizes]) -> RangedProgram:
-        module, told = self._module, shown(combinations)
-        made = RangedProgram(module, self.sizes, combinations, lambda static: self._compiled(static, told))
-        ranges.add(combinations, made, Costs.of_module(made.loaded, module))
+    def _made(self, ranges: Ranges[RangedProgram], combinations: Sequence[Sizes], needed: Sizes) -> RangedProgram:
+        made = RangedProgram(self._module, self.sizes, combinations, needed, self._compiled)
+        ranges.add(made.combinations, made, Costs.of_module(made.loaded, self._module))
         return made
 
     @functools.cached_property

@@ -88,3 +88,8 @@ def extents_of(shapes: Iterable[Sequence[int]]) -> tuple[Extent, ...]:
 def listed(numbers: Iterable[np.ndarray]) -> tuple[Extent, ...]:
     """Returns the extents that lists of them have."""
     return extents_of(np.asarray(array).reshape(-1).tolist() for array in numbers)
+
+
+def different(a: Extent, b: Extent) -> list[int]:
+    """Returns the combinations, by number, in which two extents are not the same."""
+    return [number for number, pair in enumerate(zip(a, b, strict=True)) if len(set(pair)) > 1]

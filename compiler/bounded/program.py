@@ -22,7 +22,7 @@ from trivium.ir.errors import Error
 from trivium.ir.func import FuncReturn, Function, Module
 from trivium.ir.interpreter import Interpreter
 from trivium.ir.known import STAYING
-from trivium.ir.ops import Constant
+from trivium.ir.ops import Constant, Reduce
 from trivium.ir.types import I64, FunctionType, TensorType, is_quantized, tensor
 
 MOST_NUMBERS = 64
@@ -71,6 +71,26 @@ def bounded(
     return BoundedProgram(made, tuple(given), results)
 
 
+def bounded_where_valid(
+    module: Module,
+    shapes: Sequence[Sequence[Sequence[int]]],
+    values: Mapping[int, Sequence[ArrayLike]],
+    needed: int,
+) -> tuple[list[int], BoundedProgram]:
+    """Like `bounded`, for those of the combinations of sizes for which the program is valid, which the `needed`-th one
+    is: a network that halves an image and doubles it again may not take odd sizes. Returns their numbers, too."""
+    left = list(range(len(shapes)))
+    while True:
+        listed = {index: [numbers[number] for number in left] for index, numbers in values.items()}
+        try:
+            return left, bounded(module, [shapes[number] for number in left], listed)
+        except Unbounded as error:
+            valid = [number for place, number in enumerate(left) if place not in error.combinations]
+            if not error.combinations or needed not in valid:
+                raise
+            left = valid
+
+
 def write(w: Writer, block: Block) -> list[Bounded]:
     """Writes the ops of a block. Returns what it returns."""
     for op in block:
@@ -94,7 +114,7 @@ def _write(w: Writer, op: Operation) -> None:
         else:
             made = list(_rule_of(w, op)(w, op))
     except Unbounded as error:
-        raise Unbounded(f"{op.NAME}: {error.message}") from None
+        raise Unbounded(f"{op.NAME}: {error.message}", error.combinations) from None
     for index, (value, found) in enumerate(zip(op.results, made, strict=True)):
         found.value.name_hint = found.value.name_hint or value.name_hint
         w.values[value] = found if numbers is None else Bounded(found.value, found.axes, numbers[index])
@@ -126,10 +146,13 @@ def _numbers(w: Writer, op: Op) -> list[Numbers] | None:
         return [w.noted((array,) * w.combinations)] if array.size <= MOST_NUMBERS else None
     given = [w.values[value].numbers for value in op.operands]
     known = [numbers for numbers in given if numbers is not None]
-    if isinstance(op, STAYING) or not op.is_pure or op.regions or not given or len(known) < len(given):
+    if isinstance(op, STAYING) or not op.is_pure or not given or len(known) < len(given):
+        return None
+    if op.regions and (not isinstance(op, Reduce) or captured(op)):
         return None
     # Layers that are alike compute the same sizes.
-    key = type(op), repr(op.attributes), op.result_types, tuple(map(id, known))
+    kind = op if op.regions else type(op)
+    key = kind, repr(op.attributes), op.result_types, tuple(map(id, known))
     if key not in w.computed:
         w.computed[key] = _computed(w, op, known)
     return w.computed[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,12 +12,14 @@ from trivium.compiler.bounded.axes import (
     Axes,
     Axis,
     Extent,
+    different,
     divided,
     is_fixed,
     is_one,
     joined,
     listed,
     simple,
+    times,
 )
 from trivium.compiler.bounded.writer import Bounded, Unbounded, Writer, cloned, inferred_extents, known, rule
 from trivium.compiler.passes.patterns.dynamic import size_operand
@@ -86,7 +89,9 @@ def broadcast_in_dim(w: Writer, op: Any) -> list[Bounded]:
         if axis.extent == axes[dimension].extent:
             axes[dimension] = axis
         elif not is_one(axis.extent):
-            raise Unbounded("a dimension is repeated in some combinations of sizes, and not in others")
+            other = different(axis.extent, axes[dimension].extent)
+            wrong = [number for number in other if axis.extent[number] != 1]
+            raise Unbounded("a dimension is repeated in some combinations of sizes, and not in others", wrong)
     return [Bounded(w.spread(x.value, [axis.bound for axis in axes], op.broadcast_dimensions), tuple(axes))]
 
 
@@ -102,6 +107,12 @@ def reshape(w: Writer, op: Any) -> list[Bounded]:
     x = w.values[op.operand]
     is_static = isinstance(op, Reshape)
     extents = _stated(w, op.result) if is_static else listed(known(w, op.output_shape, "a shape"))
+    one = (1,) * w.combinations
+    has, wanted = (functools.reduce(times, each, one) for each in ([axis.extent for axis in x.axes], extents))
+    if has != wanted:
+        raise Unbounded(
+            "a reshape has another number of elements in some combinations of sizes", different(has, wanted)
+        )
     x, axes = _regrouped(w, x, extents)
     return [Bounded(w.reshape(x.value, [axis.bound for axis in axes]), axes)]
 
@@ -116,8 +127,6 @@ def _regrouped(w: Writer, x: Bounded, extents: Sequence[Extent]) -> tuple[Bounde
         parts: list[Extent] = []
         wanted = extent
         while not is_one(wanted):
-            if not left:
-                raise Unbounded("a reshape has another number of elements in some combinations of sizes")
             dimension, part = left[0]
             rest = divided(wanted, part)
             if rest is not None:

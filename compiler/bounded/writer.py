@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trivium.compiler.bounded.axes import Axes, Axis, Extent, extents_of, is_fixed, simple
+from trivium.compiler.bounded.axes import Axes, Axis, Extent, different, extents_of, is_fixed, simple
 from trivium.ir.attributes import DenseElements, integer_array
 from trivium.ir.builder import Builder
 from trivium.ir.core import Block, Operation, Value
@@ -43,7 +43,12 @@ Numbers = tuple[np.ndarray, ...]
 
 
 class Unbounded(CompileError):
-    """A program cannot compute with several sizes at once, because of one of its ops."""
+    """A program cannot compute with several sizes at once, because of one of its ops; or it is not valid for some of
+    the `combinations` of sizes, which are named by their numbers."""
+
+    def __init__(self, message: str, combinations: Iterable[int] = ()):
+        super().__init__(message)
+        self.combinations = frozenset(combinations)
 
 
 @dataclass(frozen=True)
@@ -195,7 +200,8 @@ class Writer:
             if has == wanted:
                 continue
             if has.extent != wanted.extent:
-                raise Unbounded(f"dimension {dimension} of a value has another extent than expected")
+                message = f"dimension {dimension} of a value has another extent than expected"
+                raise Unbounded(message, different(has.extent, wanted.extent))
             value = x.value
             if not has.is_simple:
                 value = self.taken(value, dimension, self._places(has, from_simple=False))

@@ -140,6 +140,35 @@ def test_results_belong_to_the_caller(made: list[RangedProgram]) -> None:
         np.testing.assert_array_equal(result, np.tile(np.arange(9 - rows, dtype=np.float32), (rows, 1)))
 
 
+HALVES = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %half = stablehlo.divide %n, %two : tensor<i32>
+  %a = stablehlo.reshape %half : (tensor<i32>) -> tensor<1xi32>
+  %b = stablehlo.reshape %two : (tensor<i32>) -> tensor<1xi32>
+  %shape = stablehlo.concatenate %a, %b, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %pairs = stablehlo.dynamic_reshape %x, %shape : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x2xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %sums = stablehlo.reduce(%pairs init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<?x2xf32>, tensor<f32>) -> tensor<?xf32>
+  return %sums : tensor<?xf32>
+}"""
+
+
+def test_sizes_for_which_a_program_is_not_valid_are_errors(made: list[RangedProgram]) -> None:
+    module = trivium.parse(HALVES)
+    run = loaded(module)
+    for size in (10, 12, 16, 11, 14):
+        x = np.linspace(-1, 1, size, dtype=np.float32)
+        if size % 2:
+            with pytest.raises(trivium.Error, match="11"):
+                run.execute(x)
+        else:
+            require(run, module, x)
+    (program,) = made
+    assert program.combinations == [(10,), (12,), (14,), (16,)]
+
+
 UNBOUNDED = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
   %0 = "stablehlo.sort"(%x) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):

@@ -154,8 +154,8 @@ class CompiledGraph:
                 wanted = self.open.allowed(self.ranges.wanted(values))
                 if len(wanted) < 2:
                     return None
-                if (found := self._compiled_for_range(self.open, wanted, inputs)) is not None:
-                    self.ranges.add(wanted, found, self._costs(found))
+                if (found := self._compiled_for_range(self.open, wanted, values, inputs)) is not None:
+                    self.ranges.add(found.combinations, found, self._costs(found))
                     return found
                 self.ranges = None
         if self.first_tier is None:
@@ -171,19 +171,20 @@ class CompiledGraph:
         return Costs.of(variant.loaded, self.ops)
 
     def _compiled_for_range(
-        self, graph: OpenGraph, combinations: Sequence[Sizes], inputs: list[Input]
+        self, graph: OpenGraph, combinations: Sequence[Sizes], needed: Sizes, inputs: list[Input]
     ) -> RangeVariant | None:
         """Returns a program for several combinations of sizes, if the graph can have one."""
         try:
             if device_of(f"the {self.kind} graph", zip(self.names, inputs, strict=True)) != CPU:
                 raise Error("only programs of the CPU compute with several sizes at once")
             made = self._with_sizes, self.visible, self._program, self.kind
-            found = compile_for(graph, combinations, inputs, *made)
+            found = compile_for(graph, combinations, needed, inputs, *made)
         except Error as error:
             logger.info("the %s graph has no programs for ranges of sizes: %s", self.kind, error)
             return None
-        logger.info("compiling the %s graph for %s", self.kind, shown(combinations))
-        journal.compiled(self.title, self.title, shown(combinations), found.loaded, "")
+        told = shown(found.combinations)
+        logger.info("compiling the %s graph for %s", self.kind, told)
+        journal.compiled(self.title, self.title, told, found.loaded, "")
         return found
 
     def _with_sizes(self, inputs: Sequence[Any], sizes: Sequence[sympy.Symbol]) -> ImportedGraph:

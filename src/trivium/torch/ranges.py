@@ -15,7 +15,7 @@ from torch._prims_common import make_contiguous_strides_for
 from torch.utils._sympy.functions import Max
 
 from trivium.backends.ranges import Sizes
-from trivium.compiler.bounded import BoundedProgram, bounded
+from trivium.compiler.bounded import BoundedProgram, bounded_where_valid
 from trivium.compiler.bounded.axes import is_fixed
 from trivium.compiler.pipeline import inline_used
 from trivium.executable import Executable
@@ -200,14 +200,16 @@ def _expression(size: int | torch.SymInt) -> sympy.Basic:
 def compile_for(
     graph: OpenGraph,
     combinations: Sequence[Sizes],
+    needed: Sizes,
     inputs: Sequence[Any],
     imported: Callable[[Sequence[Any], Sequence[sympy.Symbol]], ImportedGraph],
     visible: Callable[[int], bool],
     compiled: Callable[[Module], Executable],
     kind: str,
 ) -> RangeVariant:
-    """Returns a program for several combinations of sizes, of which the inputs have one, made from the graph as it is
-    `imported` with open sizes. Raises an error if it has an op that cannot compute with several sizes at once."""
+    """Returns a program for several combinations of sizes, or those for which it is valid, made from the graph as it is
+    `imported` with open sizes. The inputs have those that are `needed`. Raises an error if it has an op that cannot
+    compute with several sizes at once."""
     made = imported(inputs, graph.symbols)
     # The memory layouts of inputs with open sizes may differ from call to call.
     pairs = zip(inputs, graph.metas, strict=True)
@@ -216,8 +218,8 @@ def compile_for(
     shapes = [_shapes(graph, made, kinds, sizes) for sizes in combinations]
     count = len(made.arguments)
     sizes = {count + i: values for i, values in enumerate(zip(*combinations, strict=True))}
-    program = bounded(inline_used(made.module), shapes, sizes)
-    sized = Sized(graph, combinations, program, _open_strides(made, visible))
+    valid, program = bounded_where_valid(inline_used(made.module), shapes, sizes, combinations.index(needed))
+    sized = Sized(graph, [combinations[number] for number in valid], program, _open_strides(made, visible))
     return RangeVariant(made, compiled(program.module), layouts, kind, sized)
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import trivium
 from tests.compiler.bounded.programs import as_list, combinations, drawn, require_equal, require_text, shape_at
-from trivium.compiler.bounded import Unbounded, bounded
+from trivium.compiler.bounded import Unbounded, bounded, bounded_where_valid
+from trivium.compiler.pipeline import inline_used
 from trivium.importers.dynamic import DynamicEmitter
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
@@ -188,3 +189,51 @@ def test_calls_are_left_to_the_program() -> None:
     return %r, %x : tensor<i64>, tensor<?xf32> }"""
     program = bounded(trivium.parse(text), [[(2,)], [(3,)]], {})
     assert "custom_call @counter(%c)" in str(program.module)
+
+
+PRODUCTS = """func.func @main(%x: tensor<?x?x3xf32>) -> (tensor<?x3xf32>, tensor<i64>) {{
+    %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x?x3xf32>) -> tensor<i32>
+    %m = stablehlo.get_dimension_size %x, dim = 1 : (tensor<?x?x3xf32>) -> tensor<i32>
+    %a = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %b = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32>
+    %sizes = stablehlo.concatenate %a, %b, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %all = stablehlo.reduce(%sizes init: %one) applies stablehlo.multiply across dimensions = [0]
+      : (tensor<2xi32>, tensor<i32>) -> tensor<i32>
+    %sum = stablehlo.reduce(%sizes init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<2xi32>, tensor<i32>) -> tensor<i32>
+    %rows = stablehlo.reshape %{rows} : (tensor<i32>) -> tensor<1xi32>
+    %three = stablehlo.constant dense<3> : tensor<1xi32>
+    %shape = stablehlo.concatenate %rows, %three, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %r = stablehlo.dynamic_reshape %x, %shape : (tensor<?x?x3xf32>, tensor<2xi32>) -> tensor<?x3xf32>
+    %wide = stablehlo.convert %sum : (tensor<i32>) -> tensor<i64>
+    return %r, %wide : tensor<?x3xf32>, tensor<i64> }}"""
+
+
+def test_sizes_may_be_products_of_sizes() -> None:
+    """Two reductions of the same sizes, by different functions."""
+    require_text(PRODUCTS.format(rows="all"), ["n m 3"], SIZES, compiled=True)
+
+
+def test_sizes_for_which_a_program_is_not_valid_are_left_out() -> None:
+    """As many rows as the sum of two sizes, which is their product for 2 and 2 alone."""
+    module = inline_used(trivium.parse(PRODUCTS.format(rows="sum")))
+    shapes = [[(n, m, 3)] for n in (2, 3) for m in (2, 3)]
+    valid, program = bounded_where_valid(module, shapes, {}, 0)
+    assert valid == [0]
+    assert program.results[0] == ((4,), (3,))
+    with pytest.raises(Unbounded, match="a reshape has another number of elements in some combinations") as caught:
+        bounded_where_valid(module, shapes, {}, 1)
+    assert caught.value.combinations == {1, 2, 3}
+
+
+@pytest.mark.parametrize("op", ["add", "maximum"])
+def test_sizes_that_do_not_fit_each_other_are_left_out(op: str) -> None:
+    text = f"""func.func @main(%x: tensor<?x2xf32>, %y: tensor<?x2xf32>) -> tensor<?x2xf32> {{
+    %r = stablehlo.{op} %x, %y : tensor<?x2xf32>
+    return %r : tensor<?x2xf32> }}"""
+    shapes = [[(n, 2), (m, 2)] for n in (3, 4, 5) for m in (4, 5)]
+    valid, program = bounded_where_valid(trivium.parse(text), shapes, {}, 2)
+    assert valid == [2, 5]
+    assert program.results == (((4, 5), (2, 2)),)
