@@ -21,6 +21,9 @@ from trivium.ir.ops.random import RngAlgorithm, RngBitGenerator
 from trivium.ir.ops.reduction import ReduceWindow
 from trivium.ir.types import Type, tensor
 
+RANDOM_BITS = "stablehlo.dynamic_rng_bit_generator"
+"""The target that draws random bits in a shape that is an operand."""
+
 XLA_TOP_K = "mhlo.topk"
 """The target by which older versions of XLA's dialects write `chlo.top_k`."""
 
@@ -131,7 +134,7 @@ def _called(op: CustomCall) -> RegionCallable:
 register_custom_call("shape_assertion", evaluate=_shape_assertion, infer=lambda op: (), effects=True)
 for _name, _evaluate in (
     ("stablehlo.dynamic_top_k", _dynamic_top_k),
-    ("stablehlo.dynamic_rng_bit_generator", _dynamic_rng_bit_generator),
+    (RANDOM_BITS, _dynamic_rng_bit_generator),
     ("stablehlo.dynamic_reduce_window", _dynamic_reduce_window),
     ("stablehlo.dynamic_approx_top_k", _approximate_top_k),
     ("ApproxTopK", _approximate_top_k),

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from trivium.compiler.bounded.axes import Extent, extents_of, simple
 from trivium.compiler.bounded.shapes import elementwise
-from trivium.compiler.bounded.writer import RULES, Bounded, Numbers, Unbounded, Writer, captured, cloned
+from trivium.compiler.bounded.writer import RULES, Bounded, Numbers, Unbounded, Writer, as_it_is, captured
 from trivium.ir.attributes import DenseElements, Dictionary
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import ELEMENTWISE, Op
@@ -127,16 +127,7 @@ def _rule_of(w: Writer, op: Op) -> Any:
         return rule
     if op.has_trait(ELEMENTWISE):
         return elementwise
-    if all(w.values[value].is_fixed for value in (*op.operands, *captured(op))):
-        return _as_it_is
-    raise Unbounded("it cannot compute with several sizes at once")
-
-
-def _as_it_is(w: Writer, op: Op) -> list[Bounded]:
-    if not all(value.type.is_static for value in op.results):
-        raise Unbounded("its result has a size that is not known")
-    axes = [w.fixed(*value.type.static_shape) for value in op.results]
-    return cloned(w, op, [w.values[value].value for value in op.operands], axes)
+    return as_it_is
 
 
 def _numbers(w: Writer, op: Op) -> list[Numbers] | None:

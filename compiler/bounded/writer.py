@@ -271,6 +271,16 @@ def cloned(w: Writer, op: Op, operands: Sequence[Value], axes: Sequence[Axes]) -
     return [Bounded(result, described) for result, described in zip(copy.results, axes, strict=True)]
 
 
+def as_it_is(w: Writer, op: Op) -> list[Bounded]:
+    """Writes an op that knows only one size."""
+    if not all(w.values[value].is_fixed for value in (*op.operands, *captured(op))):
+        raise Unbounded("it cannot compute with several sizes at once")
+    if not all(value.type.is_static for value in op.results):
+        raise Unbounded("its result has a size that is not known")
+    axes = [w.fixed(*value.type.static_shape) for value in op.results]
+    return cloned(w, op, [w.values[value].value for value in op.operands], axes)
+
+
 def captured(op: Op) -> list[Value]:
     """Returns the values that the regions of an op take from outside."""
     return [value for region in op.regions for value in region.free_values()]

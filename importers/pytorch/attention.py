@@ -215,7 +215,7 @@ def repeated_heads(ctx: Context, x: Value, heads: int) -> Value:
 
 def _summed_heads(ctx: Context, x: Value, own: int) -> Value:
     """Returns the gradient of heads that query heads share: the sum over those."""
-    *batch, heads, length, width = x.type.static_shape
+    *batch, heads, length, width = ctx.extents(x)
     if heads == own:
         return x
     grouped = ctx.reshape(x, (*batch, own, heads // own, length, width))

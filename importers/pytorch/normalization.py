@@ -13,6 +13,7 @@ from trivium.importers.extents import Extent
 from trivium.importers.pytorch.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import ElementType
 
 Ints = Sequence[int]
 Triple = tuple[Value | None, Value | None, Value | None]
@@ -143,10 +144,10 @@ def batch_norm_backward(
     of_input = None
     if output_mask[0]:
         if train:
-            share = 1 / (input.type.size // input.type.shape[1])
+            share = _share(ctx, input, over, wide)
             common = ctx.plus(
-                _channel(ctx, ctx.scaled(of_bias, share), input),
-                ctx.times(normal, _channel(ctx, ctx.scaled(of_weight, share), input)),
+                _channel(ctx, ctx.times(of_bias, share), input),
+                ctx.times(normal, _channel(ctx, ctx.times(of_weight, share), input)),
             )
             gradient = ctx.minus(gradient, common)
         scale = inverse if weight is None else ctx.times(inverse, ctx.convert(weight, wide))
@@ -155,6 +156,14 @@ def batch_norm_backward(
     found = zip((of_input, of_weight, of_bias), output_mask, kinds, strict=True)
     a, b, c = (ctx.convert(x, kind) if x is not None and wanted else None for x, wanted, kind in found)
     return a, b, c
+
+
+def _share(ctx: Context, x: Value, dimensions: Sequence[int], kind: ElementType) -> Value:
+    """Returns the reciprocal of the number of elements along dimensions."""
+    count = ctx.count(x, dimensions)
+    if isinstance(count, int):
+        return ctx.scalar(1 / count, kind)
+    return ctx.over(ctx.scalar(1, kind), ctx.number_as(count, kind))
 
 
 def _statistics(ctx: Context, x: Value, eps: float) -> tuple[Value, Value, Value]:

@@ -115,12 +115,13 @@ def max_pool_backward(
     )
     # The windows that may contain a position, along each dimension.
     reaches = [-(-((k - 1) * d + 1) // s) for k, s, d in zip(kernel, stride, dilation, strict=True)]
-    if math.prod(reaches) > MOST_WINDOWS or not x.type.is_static or not grad_output.type.size:
+    if math.prod(reaches) > MOST_WINDOWS or None in x.type.shape[-count:] or 0 in grad_output.type.shape:
         return adaptive_max_pool_backward(ctx, grad_output, x, indices)
     # Images whose channels come last in memory are computed in that order.
     order = [*range(x.type.rank - count - 1), *range(x.type.rank - count, x.type.rank), x.type.rank - count - 1]
     order = order if _is_channels_last(ctx, x) else list(range(x.type.rank))
-    shape = [x.type.static_shape[d] for d in order]
+    extents = ctx.extents(x)
+    shape = [extents[d] for d in order]
     spatial = [order.index(x.type.rank - count + i) for i in range(count)]
     windows = _Windows(ctx, shape, spatial, stride, padding, reaches)
     place = ctx.iota((math.prod(shape[d] for d in spatial),), 0)
@@ -152,7 +153,7 @@ class _Windows:
     before a position, and those before that, `reaches` in all."""
 
     ctx: Context
-    shape: Sequence[int]
+    shape: Sequence[Extent]
     spatial: Sequence[int]
     stride: Sequence[int]
     padding: Sequence[int]
@@ -163,7 +164,7 @@ class _Windows:
         low, high = [0] * x.type.rank, [0] * x.type.rank
         for d, s, p, reach in zip(self.spatial, self.stride, self.padding, self.reaches, strict=True):
             low[d] = reach - 1
-            high[d] = self._last(d, s, p) - x.type.static_shape[d]
+            high[d] = self._last(d, s, p) - self.ctx.extent(x, d)
         return self.ctx.pad(x, low, high, fill)
 
     def at(self, x: Value, before: Sequence[int]) -> Value:
@@ -172,28 +173,34 @@ class _Windows:
         for d, s, p, reach, number in zip(self.spatial, self.stride, self.padding, self.reaches, before, strict=True):
             begin = reach - 1 - number
             x = ctx.slice(x, d, begin, begin + self._last(d, s, p))
-            held = list(x.type.static_shape)
+            held = ctx.extents(x)
             several = [*held[: d + 1], s, *held[d + 1 :]]
             kept = [*range(d + 1), *range(d + 2, len(several))]
             repeated = ctx.reshape(ctx.broadcast_in_dim(x, several, kept), [*held[:d], held[d] * s, *held[d + 1 :]])
-            x = ctx.slice(repeated, d, p, p + self.shape[d])
+            x = ctx.slice(repeated, d, p, p + self._extent(d))
         return x
 
     def _last(self, dimension: int, stride: int, padding: int) -> int:
         """Returns the number of windows that begin at or before the last position."""
-        return (self.shape[dimension] - 1 + padding) // stride + 1
+        return (self._extent(dimension) - 1 + padding) // stride + 1
+
+    def _extent(self, dimension: int) -> int:
+        extent = self.shape[dimension]
+        assert isinstance(extent, int), "only images of known sizes have windows"
+        return extent
 
 
 @rule("aten.adaptive_max_pool2d_backward.default", "aten.adaptive_max_pool3d_backward.default")
 def adaptive_max_pool_backward(ctx: Context, grad_output: Value, x: Value, indices: Value) -> Value:
     """adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor"""
     count = int(ctx.op.split("pool")[1][0])
-    planes = math.prod(x.type.shape[:-count])
-    area, windows = math.prod(x.type.shape[-count:]), math.prod(grad_output.type.shape[-count:])
+    shape = ctx.extents(x)
+    planes, area = math.prod(shape[:-count]), math.prod(shape[-count:])
+    windows = math.prod(ctx.extents(grad_output)[-count:])
     gradients = ctx.reshape(grad_output, (planes, windows))
     zeros = ctx.full((planes, area), 0, x.type.element_type)
     summed = scatter_into(ctx, ops.Add, zeros, 1, ctx.reshape(indices, (planes, windows)), gradients)
-    return ctx.reshape(summed, x.type.shape)
+    return ctx.reshape(summed, shape)
 
 
 @rule("aten.avg_pool1d.default", "aten.avg_pool2d.default", "aten.avg_pool3d.default")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 import sympy
@@ -278,14 +279,14 @@ def import_graph(
     frozen: Collection[int] = (),
     checks_values: bool = False,
     kept: Collection[int] = (),
-    free: Sequence[sympy.Symbol] = (),
+    free: Mapping[sympy.Symbol, int | None] = MappingProxyType({}),
 ) -> ImportedGraph:
-    """Returns the program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete sizes.
-    With `free`, these symbols stay open: the program takes their values as arguments, after the tensors. Other
-    numbers among the inputs become part of the program, and so do the `frozen` ones, by index. Of the outputs that are
-    `is_visible`, those that share memory are described as views of one result; of the others, those that are one of the
-    inputs `kept`, which do not change before the outputs are used, as views of that. With `checks_values`, further
-    results tell of indices that are out of range, and of integers divided by zero."""
+    """Returns the program of a functional graph of aten ops, as AOTAutograd makes them, at inputs of concrete
+    sizes. With `free`, symbols stay open: the program takes the values of those that have no number there as arguments,
+    after the tensors. Other numbers among the inputs become part of the program, and so do the `frozen` ones, by index.
+    Of the outputs that are `is_visible`, those that share memory are described as views of one result; of the others,
+    those that are one of the inputs `kept`, which do not change before the outputs are used, as views of that. With
+    `checks_values`, further results tell of indices that are out of range, and of integers divided by zero."""
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     constants = {
         node: given.detach().clone() if isinstance(given, torch.Tensor) else given
@@ -307,7 +308,8 @@ def import_graph(
         *(module, constants, roles, None, metas, returned, True),
         checks_values=checks_values,
         further=numbers.evaluate,
-        free=free,
+        symbols=Symbols({symbol: number for symbol, number in free.items() if number is not None}),
+        free=[symbol for symbol, number in free.items() if number is None],
     )
     places: dict[fx.Node, ResultIndex | InputIndex] = {
         base: output

@@ -6,22 +6,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from trivium.importers.extents import Extent
 from trivium.importers.pytorch.context import STATE, Context, Randomness, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.custom_targets import RANDOM_BITS
 from trivium.ir.types import F32, I1, I64, UI32, UI64, IntegerType, TensorType
 
 
-def bits(ctx: Context, shape: Sequence[int], element_type: IntegerType = UI32) -> Value:
+def bits(ctx: Context, shape: Sequence[Extent], element_type: IntegerType = UI32) -> Value:
     """Returns random bits, and advances the state."""
     source = randomness(ctx)
-    generator = ops.RngBitGenerator(
-        source.state,
-        rng_algorithm=ops.RngAlgorithm("PHILOX"),
-        output_state=STATE,
-        output=TensorType(tuple(shape), element_type),
-    )
-    source.state, drawn = ctx.add(generator)
+    known = tuple(extent if isinstance(extent, int) else None for extent in shape)
+    output, philox = TensorType(known, element_type), ops.RngAlgorithm("PHILOX")
+    if output.is_static:
+        draw = ops.RngBitGenerator(source.state, rng_algorithm=philox, output_state=STATE, output=output)
+    else:
+        given, extra = [source.state, ctx.vector(shape)], {"rng_algorithm": philox}
+        draw = ops.CustomCall(given, RANDOM_BITS, results=[STATE, output], extra=extra)
+    source.state, drawn = ctx.add(draw)
     return drawn
 
 
@@ -32,21 +35,21 @@ def randomness(ctx: Context) -> Randomness:
     return ctx.randomness
 
 
-def uniform(ctx: Context, shape: Sequence[int]) -> Value:
+def uniform(ctx: Context, shape: Sequence[Extent]) -> Value:
     """Returns floats in [0, 1): the upper 24 bits of each word, which a float holds exactly."""
     drawn = bits(ctx, shape)
     upper = ctx.add(ops.ShiftRightLogical(drawn, ctx.full_like(drawn, 8)))
     return ctx.scaled(ctx.convert(upper, F32), 2.0**-24)
 
 
-def normal(ctx: Context, shape: Sequence[int]) -> Value:
+def normal(ctx: Context, shape: Sequence[Extent]) -> Value:
     """Returns floats of the standard normal distribution, from the inverse of its integral."""
     # The middle of each step, so that neither end is reached.
     symmetric = ctx.plus(ctx.scaled(uniform(ctx, shape), 2), ctx.scalar(2.0**-24 - 1, F32))
     return ctx.scaled(ctx.add(ops.ErfInv(symmetric)), math.sqrt(2))
 
 
-def below(ctx: Context, shape: Sequence[int], probability: float) -> Value:
+def below(ctx: Context, shape: Sequence[Extent], probability: float) -> Value:
     """Returns booleans that are true with a probability."""
     return ctx.compare("LT", uniform(ctx, shape), ctx.scalar(probability, F32))
 
@@ -54,7 +57,7 @@ def below(ctx: Context, shape: Sequence[int], probability: float) -> Value:
 def dropped_out(ctx: Context, x: Value, p: float) -> tuple[Value, Value]:
     """Returns `x` with each element zero with probability `p` and the others scaled up, and the mask of those that are
     kept."""
-    shape = x.type.static_shape
+    shape = ctx.extents(x)
     if p == 1:
         return ctx.full_like(x, 0), ctx.full(shape, False, I1)
     kept = below(ctx, shape, 1 - p)
@@ -70,7 +73,7 @@ def masked(ctx: Context, x: Value, kept: Value, p: float) -> Value:
 def native_dropout(ctx: Context, input: Value, p: float, train: bool | None) -> tuple[Value, Value]:
     """native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)"""
     if train is False or not p:
-        return input, ctx.full(input.type.static_shape, True, I1)
+        return input, ctx.full(ctx.extents(input), True, I1)
     return dropped_out(ctx, input, p)
 
 
@@ -91,31 +94,31 @@ def dropout(ctx: Context, input: Value, p: float, train: bool) -> Value:
 @rule("aten.rand.default", "aten.rand_like.default")
 def rand(ctx: Context, *given: object) -> Value:
     """rand(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.shaped(uniform(ctx, ctx.result.static_shape))
+    return ctx.shaped(uniform(ctx, ctx.shape))
 
 
 @rule("aten.randn.default", "aten.randn_like.default")
 def randn(ctx: Context, *given: object) -> Value:
     """randn(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.shaped(normal(ctx, ctx.result.static_shape))
+    return ctx.shaped(normal(ctx, ctx.shape))
 
 
 @rule("aten.normal.float_float")
 def normal_of(ctx: Context, mean: float, std: float, *given: object, generator: None = None) -> Value:
     """normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ...) -> Tensor"""
-    return ctx.shaped(_moved(ctx, normal(ctx, ctx.result.static_shape), mean, std))
+    return ctx.shaped(_moved(ctx, normal(ctx, ctx.shape), mean, std))
 
 
 @rule("aten.normal_functional.default")
 def normal_functional(ctx: Context, x: Value, mean: float = 0, std: float = 1, *, generator: None = None) -> Value:
     """normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor"""
-    return ctx.shaped(_moved(ctx, normal(ctx, x.type.static_shape), mean, std))
+    return ctx.shaped(_moved(ctx, normal(ctx, ctx.extents(x)), mean, std))
 
 
 @rule("aten.uniform.default")
 def uniform_functional(ctx: Context, x: Value, from_: float = 0, to: float = 1, *, generator: None = None) -> Value:
     """uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor"""
-    return ctx.shaped(_moved(ctx, uniform(ctx, x.type.static_shape), from_, to - from_))
+    return ctx.shaped(_moved(ctx, uniform(ctx, ctx.extents(x)), from_, to - from_))
 
 
 def _moved(ctx: Context, x: Value, offset: float, scale: float) -> Value:
@@ -125,13 +128,13 @@ def _moved(ctx: Context, x: Value, offset: float, scale: float) -> Value:
 @rule("aten.bernoulli.default")
 def bernoulli(ctx: Context, x: Value, *, generator: None = None) -> Value:
     """bernoulli(Tensor self, *, Generator? generator=None) -> Tensor"""
-    return ctx.shaped(ctx.compare("LT", uniform(ctx, x.type.static_shape), ctx.convert(x, F32)))
+    return ctx.shaped(ctx.compare("LT", uniform(ctx, ctx.extents(x)), ctx.convert(x, F32)))
 
 
 @rule("aten.bernoulli.p")
 def bernoulli_p(ctx: Context, x: Value, p: float, *, generator: None = None) -> Value:
     """bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor"""
-    return ctx.shaped(below(ctx, x.type.static_shape, p))
+    return ctx.shaped(below(ctx, ctx.extents(x), p))
 
 
 @rule("aten.randint.default")
@@ -159,7 +162,7 @@ def randint_like_low(ctx: Context, x: Value, low: int, high: int) -> Value:
 
 
 def _integers(ctx: Context, low: int, high: int) -> Value:
-    drawn = bits(ctx, ctx.result.static_shape, UI64)
+    drawn = bits(ctx, ctx.shape, UI64)
     place = ctx.convert(ctx.add(ops.Remainder(drawn, ctx.full_like(drawn, high - low))), I64)
     return ctx.convert(ctx.plus(place, ctx.scalar(low, I64)), ctx.result.element_type)
 
@@ -174,5 +177,5 @@ def randperm(ctx: Context, n: int) -> Value:
 @rule("aten.exponential.default")
 def exponential(ctx: Context, x: Value, lambd: float = 1, *, generator: None = None) -> Value:
     """exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor"""
-    negative = ctx.add(ops.Negate(uniform(ctx, x.type.static_shape)))
+    negative = ctx.add(ops.Negate(uniform(ctx, ctx.extents(x))))
     return ctx.shaped(ctx.scaled(ctx.add(ops.LogPlusOne(negative)), -1 / lambd))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -58,15 +59,6 @@ def test_a_cache_that_grows(made: list[Any]) -> None:
     assert "sizes from 33 to 64" in trivium.explain()
 
 
-OF_ONE_SIZE = {
-    "dropout": {"forward"},
-    "batch_norm": {"backward"},
-    "attention": {"backward"},
-    "max_pool": {"backward"},
-}
-"""The kinds of graphs with ops that know only one size."""
-
-
 @pytest.mark.parametrize("name", SAVING)
 def test_gradients(name: str, made: list[Any]) -> None:
     torch.manual_seed(0)
@@ -76,8 +68,43 @@ def test_gradients(name: str, made: list[Any]) -> None:
         exact = gradients(SAVING[name], *(x.double() for x in given))
         ours, eager = (list(map(difference, gradients(run, *given), exact)) for run in (fast, SAVING[name]))
         assert all(own < max(1e-4, 2 * other) for own, other in zip(ours, eager, strict=True))
-    kinds = {variant.kind for variant in made}
-    assert kinds == {"forward", "backward"} - OF_ONE_SIZE.get(name, set())
+    assert {variant.kind for variant in made} == {"forward", "backward"}
+
+
+def test_dropout_in_training(made: list[Any]) -> None:
+    torch.manual_seed(0)
+    fast = dynamic(lambda x: functional.dropout(x.sin(), 0.25))
+    masks = []
+    for size in (100, 110, 120, 128, 105):
+        x = torch.full((size, 8), 0.5).requires_grad_()
+        y = fast(x)
+        y.sum().backward()
+        kept = y != 0
+        masks.append(kept[:100])
+        assert torch.allclose(y[kept], x.sin()[kept] / 0.75)
+        assert x.grad is not None
+        assert torch.allclose(x.grad, torch.where(kept, x.cos() / 0.75, 0))
+        assert 0.7 < kept.float().mean() < 0.8
+    assert not any(torch.equal(*pair) for pair in itertools.combinations(masks, 2))
+    assert {variant.kind for variant in made} == {"forward", "backward"}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients_of_grouped_attention(causal: bool, made: list[Any]) -> None:
+    def attended(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        k = k.repeat_interleave(2, 1)
+        return functional.scaled_dot_product_attention(q, k, k.sin(), is_causal=causal)
+
+    fast = dynamic(attended)
+    for batch, length in ((9, 10), (10, 12), (12, 9), (11, 15)):
+        found = []
+        for run in (fast, attended):
+            torch.manual_seed(length)
+            q, k = (torch.randn(batch, heads, length, 8).requires_grad_() for heads in (4, 2))
+            run(q, k).square().sum().backward()
+            found.append((q.grad, k.grad))
+        assert all(difference(one, other) < 1e-4 for one, other in zip(*found, strict=True))
+    assert {variant.kind for variant in made} == {"forward", "backward"}
 
 
 class Decoder(torch.nn.Module):

@@ -10,6 +10,7 @@ import numpy as np
 from trivium.compiler.passes.patterns.matching import constant
 from trivium.ir.core import Region, Value
 from trivium.ir.custom_calls import states_shapes, with_known_results
+from trivium.ir.custom_targets import RANDOM_BITS
 from trivium.ir.declare import Op
 from trivium.ir.func import resolve
 from trivium.ir.ops import CustomCall, ReduceWindow, Return, RngAlgorithm, RngBitGenerator, TopK
@@ -41,7 +42,8 @@ def _top_k(op: CustomCall, operands: list[Value], k: np.ndarray) -> Op:
     return TopK(*operands, k=int(k))
 
 
-def _random_bits(op: CustomCall, operands: list[Value], shape: np.ndarray) -> Op:
+def random_bits(op: CustomCall, operands: list[Value], shape: np.ndarray) -> Op:
+    """Returns the draw of a call of `RANDOM_BITS`, in a shape."""
     state, output = op.result_types
     algorithm = op.extra.get("rng_algorithm", RngAlgorithm.DEFAULT)
     drawn = output.with_shape(shape.tolist())  # type: ignore[attr-defined]
@@ -70,6 +72,6 @@ def _called(op: CustomCall) -> Region:
 
 _CALLS: dict[str, tuple[int, Callable[..., Op]]] = {
     "stablehlo.dynamic_reduce_window": (5, _reduce_window),
-    "stablehlo.dynamic_rng_bit_generator": (1, _random_bits),
+    RANDOM_BITS: (1, random_bits),
     "stablehlo.dynamic_top_k": (1, _top_k),
 }

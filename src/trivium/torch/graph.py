@@ -187,7 +187,7 @@ class CompiledGraph:
         journal.compiled(self.title, self.title, told, found.loaded, "")
         return found
 
-    def _with_sizes(self, inputs: Sequence[Any], sizes: Sequence[sympy.Symbol]) -> ImportedGraph:
+    def _with_sizes(self, inputs: Sequence[Any], sizes: Mapping[sympy.Symbol, int | None]) -> ImportedGraph:
         return import_graph(self.graph, inputs, self.visible, (), self.checks_values, self.kept, sizes)
 
     def _program(self, module: Module) -> Executable:

@@ -96,11 +96,12 @@ def _number(size: int | torch.SymInt, values: Mapping[sympy.Basic, sympy.Basic])
 
 
 class Sized(NamedTuple):
-    """A program of a graph for ranges of sizes, the combinations of them in its order, and the strides that PyTorch
-    expects of its results, where they have open sizes and are not row-major."""
+    """A program of a graph for ranges of sizes, the combinations of them in its order, the places of the sizes that it
+    takes, and the strides that PyTorch expects of its results, where they have open sizes and are not row-major."""
 
     graph: OpenGraph
     combinations: Sequence[Sizes]
+    free: Sequence[int]
     program: BoundedProgram
     strides: Mapping[int, Sequence[int | torch.SymInt]]
 
@@ -112,7 +113,7 @@ class RangeVariant(Variant):
         self, imported: ImportedGraph, executable: Executable, layouts: TensorLayouts, kind: str, sized: Sized
     ):
         super().__init__(imported, executable, layouts, Parameters((), ()), kind)
-        self.graph, self.combinations, program, self.open_strides = sized
+        self.graph, self.combinations, self.free, program, self.open_strides = sized
         self.numbers = {sizes: number for number, sizes in enumerate(self.combinations)}
         self.expected: dict[tuple[int, int], tuple[int, ...]] = {}
         kinds = [argument.type for argument in program.module.main.arguments]
@@ -132,7 +133,7 @@ class RangeVariant(Variant):
         pairs = zip(given[:count], self.spaces, strict=True)
         taken = [x if space is None else _with_space(x, *space) for x, space in pairs]
         # The sizes and the number of the combination, which the program takes by address.
-        listed = torch.tensor([*sizes, number], dtype=torch.int64, device="cpu")
+        listed = torch.tensor([*(sizes[place] for place in self.free), number], dtype=torch.int64, device="cpu")
         *places, last = range(listed.data_ptr(), listed.data_ptr() + listed.nbytes, listed.itemsize)
         assert self.results is not None
         made = [_empty_strided_cpu(*result) for result in self.results]
@@ -202,7 +203,7 @@ def compile_for(
     combinations: Sequence[Sizes],
     needed: Sizes,
     inputs: Sequence[Any],
-    imported: Callable[[Sequence[Any], Sequence[sympy.Symbol]], ImportedGraph],
+    imported: Callable[[Sequence[Any], Mapping[sympy.Symbol, int | None]], ImportedGraph],
     visible: Callable[[int], bool],
     compiled: Callable[[Module], Executable],
     kind: str,
@@ -210,16 +211,20 @@ def compile_for(
     """Returns a program for several combinations of sizes, or those for which it is valid, made from the graph as it is
     `imported` with open sizes. The inputs have those that are `needed`. Raises an error if it has an op that cannot
     compute with several sizes at once."""
-    made = imported(inputs, graph.symbols)
+    columns = dict(zip(graph.symbols, zip(*combinations, strict=True), strict=True))
+    known = {symbol: column[0] if len(set(column)) == 1 else None for symbol, column in columns.items()}
+    made = imported(inputs, known)
     # The memory layouts of inputs with open sizes may differ from call to call.
     pairs = zip(inputs, graph.metas, strict=True)
     layouts = take_layouts(made, [None if has_symbols(meta) else x for x, meta in pairs], visible)
     kinds = [argument.type for argument in made.module.main.arguments]
     shapes = [_shapes(graph, made, kinds, sizes) for sizes in combinations]
     count = len(made.arguments)
-    sizes = {count + i: values for i, values in enumerate(zip(*combinations, strict=True))}
+    free = [place for place, number in enumerate(known.values()) if number is None]
+    sizes = {count + i: [each[place] for each in combinations] for i, place in enumerate(free)}
     valid, program = bounded_where_valid(inline_used(made.module), shapes, sizes, combinations.index(needed))
-    sized = Sized(graph, [combinations[number] for number in valid], program, _open_strides(made, visible))
+    left = [combinations[number] for number in valid]
+    sized = Sized(graph, left, free, program, _open_strides(made, visible))
     return RangeVariant(made, compiled(program.module), layouts, kind, sized)
 
 
