@@ -196,8 +196,9 @@ def filter_gradient(
     for axis, reach, stride, (low, _) in zip(
         layout.space, windows.reaches, windows.strides, windows.padding, strict=True
     ):
-        have = _dilated(gradient.type.static_shape[axis], stride)
-        padding.append((low, have + reach - 1 - x.type.static_shape[axis] - low))
+        has, given = (_known(value, axis) for value in (gradient, x))
+        have = _dilated(has, stride)
+        padding.append((low, have + reach - 1 - given - low))
     return emit.add(
         ops.Convolution(
             x,
@@ -227,6 +228,11 @@ def exchanged_features(emit: Emitter, filter: Value, kernel: Layout, groups: int
     order[outputs], order[inputs] = inputs, outputs
     shape[kernel.batch], shape[kernel.channels] = groups * taken, given
     return emit.reshape(emit.transpose(split, order), shape)
+
+
+def _known(x: Value, axis: int) -> int:
+    extent = x.type.shape[axis]
+    return x.type.static_shape[axis] if extent is None else extent  # which says that it is not known
 
 
 def _dilated(count: Extent, stride: int) -> Extent:

@@ -29,10 +29,8 @@ from trivium.ir.ops import (
     Select,
     SelectAndScatter,
     Slice,
-    Sort,
     Xor,
 )
-from trivium.ir.ops.chlo import TopK
 from trivium.ir.types import is_boolean, is_complex, is_float, tensor
 
 
@@ -104,7 +102,7 @@ def _fill(w: Writer, op: Reduce, number: int) -> Value:
 
 @rule(Reduce)
 def reduce(w: Writer, op: Reduce) -> list[Bounded]:
-    inputs = _alike(w, op.inputs)
+    inputs = alike(w, op.inputs)
     if not all(inputs[0].axes[d].is_fixed for d in op.dimensions):
         inputs = [w.masked(x, op.dimensions, _fill(w, op, number)) for number, x in enumerate(inputs)]
     axes = tuple(axis for d, axis in enumerate(inputs[0].axes) if d not in op.dimensions)
@@ -112,7 +110,7 @@ def reduce(w: Writer, op: Reduce) -> list[Bounded]:
     return cloned(w, op, [*(x.value for x in inputs), *inits], [axes] * len(op.results))
 
 
-def _alike(w: Writer, values: Sequence[Value]) -> list[Bounded]:
+def alike(w: Writer, values: Sequence[Value]) -> list[Bounded]:
     operands = [w.values[value] for value in values]
     return [w.aligned(x, operands[0].axes) for x in operands]
 
@@ -155,10 +153,10 @@ def convolution(w: Writer, op: Convolution) -> list[Bounded]:
     numbers = op.dimension_numbers
     lhs, rhs = w.with_simple(w.values[op.lhs]), w.with_simple(w.values[op.rhs])
     features = numbers.input_feature_dimension, numbers.kernel_input_feature_dimension
-    groups = op.feature_group_count != 1 or op.batch_group_count != 1
-    grouped = [lhs.axes[features[0]], rhs.axes[features[1]], rhs.axes[numbers.kernel_output_feature_dimension]]
-    grouped += [lhs.axes[numbers.input_batch_dimension]] if op.batch_group_count != 1 else []
-    if groups and not all(axis.is_fixed for axis in grouped):
+    outputs = rhs.axes[numbers.kernel_output_feature_dimension]
+    grouped = [lhs.axes[features[0]], rhs.axes[features[1]], outputs] if op.feature_group_count != 1 else []
+    grouped += [lhs.axes[numbers.input_batch_dimension], outputs] if op.batch_group_count != 1 else []
+    if not all(axis.is_fixed for axis in grouped):
         raise Unbounded("a convolution has groups whose sizes differ between combinations of sizes")
     window = [rhs.axes[d] for d in numbers.kernel_spatial_dimensions]
     if op.window_reversal and any(op.window_reversal) and not all(axis.is_fixed for axis in window):
@@ -192,7 +190,7 @@ def _as_inferred(w: Writer, op: Any, operands: Sequence[Bounded], axes: Axes) ->
 
 @rule(ReduceWindow)
 def reduce_window(w: Writer, op: ReduceWindow) -> list[Bounded]:
-    inputs = [w.with_simple(x) for x in _alike(w, op.inputs)]
+    inputs = [w.with_simple(x) for x in alike(w, op.inputs)]
     slides = [d for d, axis in enumerate(inputs[0].axes) if not axis.is_fixed and op.window_dimensions[d] != 1]
     if slides:
         inputs = [w.masked(x, slides, _window_fill(w, op, number)) for number, x in enumerate(inputs)]
@@ -219,20 +217,3 @@ def select_and_scatter(w: Writer, op: SelectAndScatter) -> list[Bounded]:
             raise Unbounded("windows select elements along a dimension whose size differs")
     init = w.values[op.init_value].value
     return cloned(w, op, [operand.value, source.value, init], [operand.axes])
-
-
-@rule(Sort)
-def sort(w: Writer, op: Sort) -> list[Bounded]:
-    inputs = _alike(w, op.inputs)
-    if not inputs[0].axes[op.dimension].is_fixed:
-        raise Unbounded("a sort along a dimension whose size differs")
-    return cloned(w, op, [x.value for x in inputs], [inputs[0].axes] * len(inputs))
-
-
-@rule(TopK)
-def top_k(w: Writer, op: TopK) -> list[Bounded]:
-    x = w.values[op.operand]
-    if not x.axes[-1].is_fixed:
-        raise Unbounded("the largest elements along a dimension whose size differs")
-    axes = (*x.axes[:-1], *w.fixed(op.k))
-    return cloned(w, op, [x.value], [axes, axes])

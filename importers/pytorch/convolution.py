@@ -15,6 +15,7 @@ from trivium.importers.convolution import (
 )
 from trivium.importers.convolution import convolution as convolve
 from trivium.importers.emit import accumulation_type
+from trivium.importers.extents import Extent
 from trivium.importers.pytorch.context import Context, rule, spread
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -143,9 +144,9 @@ def convolution_backward(
     if output_mask[0]:
         if transposed:
             of_input = convolve(ctx, grad_output, weight, windows, layout, layout, groups)
-            of_input = _cropped(ctx, of_input, input.type.static_shape)
+            of_input = _cropped(ctx, of_input, ctx.extents(input)[2:])
         else:
-            extents = input.type.static_shape[2:]
+            extents = ctx.extents(input)[2:]
             of_input = input_gradient(ctx, grad_output, weight, windows, extents, layout, layout, groups)
     if output_mask[1]:
         # In a transposed convolution, the tensor that the window slides over and the tensor that it makes are swapped.
@@ -160,9 +161,9 @@ def _windows(weight: Value, stride: Ints, padding: Ints, dilation: Ints) -> Wind
     return Windows(weight.type.static_shape[2:], stride, dilation, [(p, p) for p in padding])
 
 
-def _cropped(ctx: Context, x: Value, shape: Ints) -> Value:
-    """Returns the first elements of each dimension: output padding is outside the range that the window reaches in
-    whole steps."""
-    for d, extent in enumerate(shape):
+def _cropped(ctx: Context, x: Value, extents: Sequence[Extent]) -> Value:
+    """Returns the first elements of each spatial dimension: output padding is outside the range that the window reaches
+    in whole steps."""
+    for d, extent in enumerate(extents, 2):
         x = ctx.slice(x, d, 0, extent)
     return x

@@ -54,8 +54,7 @@ def batch_norm_with_statistics(
         return _as_described(ctx, result, mean, inverse)
     if "functional" not in ctx.op:
         ctx.unsupported("running_mean", "a buffer to update", "the functional form of the op")
-    count = input.type.size // input.type.shape[1]
-    unbiased = ctx.scaled(variance, count / max(count - 1, 1))
+    unbiased = ctx.times(variance, _correction(ctx, input, variance.type.element_type))
     updated = (_updated(ctx, old, new, momentum) for old, new in ((running_mean, mean), (running_var, unbiased)))
     return _as_described(ctx, result, mean, inverse, *updated)
 
@@ -156,6 +155,15 @@ def batch_norm_backward(
     found = zip((of_input, of_weight, of_bias), output_mask, kinds, strict=True)
     a, b, c = (ctx.convert(x, kind) if x is not None and wanted else None for x, wanted, kind in found)
     return a, b, c
+
+
+def _correction(ctx: Context, x: Value, kind: ElementType) -> Value:
+    """Returns what makes the variances of channels unbiased, n / (n - 1) for n elements."""
+    count = ctx.count(x, [d for d in range(x.type.rank) if d != 1])
+    if isinstance(count, int):
+        return ctx.scalar(count / max(count - 1, 1), kind)
+    number, one = ctx.number_as(count, kind), ctx.scalar(1, kind)
+    return ctx.over(number, ctx.binary(ops.Maximum, ctx.minus(number, one), one))
 
 
 def _share(ctx: Context, x: Value, dimensions: Sequence[int], kind: ElementType) -> Value:

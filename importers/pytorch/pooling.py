@@ -240,15 +240,15 @@ def avg_pool_backward(
     """avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding,
     bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor"""
     window, strides, edges, _ = geometry = _geometry(ctx, x, kernel_size, stride, padding, (), ceil_mode)
-    shape = grad_output.type.static_shape
+    shape = ctx.extents(grad_output)
     counts = _counts(ctx, x, geometry, count_include_pad, divisor_override, shape)
     shares = ctx.over(grad_output, ctx.broadcast(counts, shape))
     # Each element sums the shares of the windows that contain it: a window slides over the shares, spread out by
     # strides.
     low = [k - 1 - p for k, (p, _) in zip(window, edges, strict=True)]
     high = [
-        extent + k - 1 - before - ((out - 1) * s + 1)
-        for extent, k, before, out, s in zip(x.type.shape, window, low, shape, strides, strict=True)
+        0 if (k, s, before) == (1, 1, 0) else extent + k - 1 - before - ((out - 1) * s + 1)
+        for extent, k, before, out, s in zip(ctx.extents(x), window, low, shape, strides, strict=True)
     ]
     spaced = ctx.pad(shares, low, high, 0, [s - 1 for s in strides])
     return ctx.reduce_window(ops.Add, spaced, window)

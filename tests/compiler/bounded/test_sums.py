@@ -5,7 +5,7 @@ import pytest
 
 import trivium
 from tests.compiler.bounded.programs import combinations, require_text
-from trivium.compiler.bounded import Unbounded
+from trivium.compiler.bounded import Unbounded, bounded
 from trivium.compiler.bounded.sums import neutral
 from trivium.ir.ops import Reduce
 
@@ -104,13 +104,29 @@ def test_convolutions(lhs: str, window: str) -> None:
     require_text(text, [lhs, "2 3 3 2"], combinations(n=(4, 5, 7)), compiled=True)
 
 
-def test_gradients_of_kernels_along_a_batch() -> None:
-    kinds = "tensor<3x?x6xf32>", "tensor<2x?x4xf32>"
-    text = f"""func.func @main(%x: {kinds[0]}, %y: {kinds[1]}) -> tensor<3x2x3xf32> {{
+@pytest.mark.parametrize("groups", [1, 3])
+def test_gradients_of_kernels_along_a_batch(groups: int) -> None:
+    kinds, result = ("tensor<3x?x6xf32>", "tensor<6x?x4xf32>"), f"tensor<{3 // groups}x6x3xf32>"
+    text = f"""func.func @main(%x: {kinds[0]}, %y: {kinds[1]}) -> {result} {{
     %r = stablehlo.convolution(%x, %y) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {{}}
-      {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : ({", ".join(kinds)}) -> tensor<3x2x3xf32>
-    return %r : tensor<3x2x3xf32> }}"""
-    require_text(text, ["3 n 6", "2 n 4"], N, compiled=True)
+      {{batch_group_count = {groups} : i64, feature_group_count = 1 : i64}} : ({", ".join(kinds)}) -> {result}
+    return %r : {result} }}"""
+    require_text(text, ["3 n 6", "6 n 4"], N, compiled=True)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    ["batch_group_count = 2 : i64, feature_group_count = 1", "batch_group_count = 1 : i64, feature_group_count = 2"],
+)
+def test_groups_have_known_sizes(counts: str) -> None:
+    kinds = "tensor<?x?x6xf32>", "tensor<4x?x4xf32>"
+    text = f"""func.func @main(%x: {kinds[0]}, %y: {kinds[1]}) -> tensor<?x4x3xf32> {{
+    %r = stablehlo.convolution(%x, %y) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {{}}
+      {{{counts} : i64}} : ({", ".join(kinds)}) -> tensor<?x4x3xf32>
+    return %r : tensor<?x4x3xf32> }}"""
+    shapes = [[(4 * n, 2 * n, 6), (4, n if "feature_group_count = 2" in counts else 2 * n, 4)] for n in (1, 2)]
+    with pytest.raises(Unbounded, match="a convolution has groups whose sizes differ between combinations of sizes"):
+        bounded(trivium.parse(text), shapes, {})
 
 
 def windows(init: str) -> str:
@@ -128,20 +144,3 @@ def test_windows() -> None:
     require_text(windows("0xFF800000"), ["n 5"], combinations(n=(2, 3, 4, 7)), compiled=True)
     with pytest.raises(Unbounded, match="initial value that is not known to be neutral"):
         require_text(windows("0.0"), ["n 5"], N)
-
-
-def test_rows_are_sorted_and_columns_are_not() -> None:
-    text = """func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
-    %r = "stablehlo.sort"(%x) <{dimension = DIMENSION : i64}> ({
-      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-        %c = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
-        stablehlo.return %c : tensor<i1>
-      }) : (tensor<?x4xf32>) -> tensor<?x4xf32>
-    return %r : tensor<?x4xf32> }"""
-    require_text(text.replace("DIMENSION", "1"), ["n 4"], N, compiled=True)
-    with pytest.raises(Unbounded, match="a sort along a dimension whose size differs"):
-        require_text(text.replace("DIMENSION", "0"), ["n 4"], N)
-    largest = """func.func @main(%x: tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xi32>) {
-    %v, %i = chlo.top_k(%x, k = 2) : tensor<?x4xf32> -> (tensor<?x2xf32>, tensor<?x2xi32>)
-    return %v, %i : tensor<?x2xf32>, tensor<?x2xi32> }"""
-    require_text(largest, ["n 4"], N, compiled=True)
