@@ -257,13 +257,13 @@ def test_graphs_that_need_one_size_say_why(made: list[Any], monkeypatch: pytest.
 def test_sorts_and_largest_elements(made: list[Any]) -> None:
     def ordered(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         y = x.round(decimals=1)  # which has equal elements
-        alike = *y.sort(0, descending=True, stable=True), y.argsort(1, stable=True)
+        alike = *y.sort(dim=0, descending=True, stable=True), y.argsort(dim=1, stable=True)
         return *alike, *x.topk(3, 0), x.median(0).values, x.kthvalue(2, 1).values
 
     fast = dynamic(ordered)
     for size in ((9, 5), (10, 6), (12, 9), (11, 7)):
         x = torch.randn(size)
-        x[::8, ::2] = float("nan")
+        x[3, ::2] = float("nan")
         for one, other in zip(fast(x), ordered(x), strict=True):
             torch.testing.assert_close(one, other, equal_nan=True)
     assert made
