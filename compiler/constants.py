@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trivium.compiler.artifact import ModuleConstant
+from trivium.ir.arrays import is_unchanging
+from trivium.ir.attributes import DenseElements
 from trivium.ir.func import Module
 from trivium.ir.ops import Constant as ConstantOp
 
@@ -20,6 +22,21 @@ if TYPE_CHECKING:
 def constant_arrays(module: Module) -> list[np.ndarray]:
     """Returns the module's constants in the order of its ops, which is the numbering that references use."""
     return [op.value.array for op in module.walk() if isinstance(op, ConstantOp)]
+
+
+def keep_constants(module: Module) -> None:
+    """Gives the constants of a module memory of their own where somebody else can write to it, as a framework can to
+    its weights. So all programs that are compiled from the module, at whatever time, have the same constants, and may
+    share what they make of them."""
+    own: dict[int, DenseElements] = {}
+    for op in module.walk():
+        if isinstance(op, ConstantOp) and not op.value.is_splat and not is_unchanging(op.value.array):
+            elements = op.value
+            if id(elements) not in own:
+                copy = elements.array.copy()
+                copy.flags.writeable = False
+                own[id(elements)] = DenseElements(copy, elements.type, elements.resource)
+            op.attributes["value"] = own[id(elements)]
 
 
 class References:

@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from trivium.compiler.artifact import Artifact
+from trivium.compiler.constants import keep_constants
 from trivium.compiler.dump import Dump
 from trivium.compiler.dynamic import Shape, is_dynamic
 from trivium.compiler.parts import UnknownExtents, split
@@ -83,8 +84,10 @@ def _compile_dynamic(module: Module, backend: Backend[E], options: CompileOption
 
     module.verify()
     inlined = inline_used(module)
-    # Perhaps nothing used the dynamic values.
-    return (_load_dynamic if is_dynamic(inlined) else _compile_static)(inlined, backend, options)
+    if not is_dynamic(inlined):  # nothing used the dynamic values
+        return _compile_static(inlined, backend, options)
+    keep_constants(inlined)
+    return _load_dynamic(inlined, backend, options)
 
 
 def _load_dynamic(inlined: Module, backend: Backend[E], options: CompileOptions, known: int = 0) -> E:

@@ -81,3 +81,11 @@ def _read_number(value: object, kind: TensorType, name: str) -> np.ndarray:
         return np.array(value, kind.dtype)
     except (OverflowError, ValueError) as error:
         raise ExecutionError(f"{name} has {value}, which {kind.dtype} cannot hold: {error}") from error
+
+
+def is_unchanging(array: np.ndarray) -> bool:
+    """Whether nobody can write to the memory of an array any more."""
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    return not root.flags.writeable

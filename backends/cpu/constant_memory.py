@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from trivium.backends.cpu.target import CACHE_LINE
+from trivium.ir.arrays import is_unchanging
 
 HUGE_PAGE = 2 << 20
 
@@ -31,10 +32,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
 def kept(array: np.ndarray) -> np.ndarray:
     """Returns a constant as it is now: an aligned copy if somebody else can still write to its memory, as a framework
     can to its weights; the array itself if nobody can, as for constants that were packed or read from a file."""
-    root = array
-    while isinstance(root.base, np.ndarray):
-        root = root.base
-    if not root.flags.writeable:
+    if is_unchanging(array):
         return array
     copy = aligned(array.size, array.dtype).reshape(array.shape)
     np.copyto(copy, array)

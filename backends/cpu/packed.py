@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from trivium.backends import native
 from trivium.backends.constants import source_of
 from trivium.backends.cpu.constant_memory import aligned, frozen, kept
 from trivium.compiler.artifact import Artifact, Axis, ConstantData, Packing
+from trivium.ir.arrays import is_unchanging
 from trivium.ir.errors import ExecutionError
 
 
@@ -48,8 +50,25 @@ def _constant(constant: ConstantData, module: Sequence[np.ndarray], name: str) -
     return kept(source) if constant.packing is None else packed(source, constant.packing)
 
 
+_shared: WeakValueDictionary[tuple[int, int, Packing], np.ndarray] = WeakValueDictionary()
+"""What has been packed from memory that nobody can write to, by its address and size. It keeps that memory."""
+
+
 def packed(source: np.ndarray, packing: Packing) -> np.ndarray:
-    """Returns the bytes `source` in panels, in new memory that is not written to again."""
+    """Returns the bytes `source` in panels, in memory that is not written to again. Programs share it if nobody can
+    write to the source either, such as those of one module for different sizes."""
+    if not is_unchanging(source):
+        return _newly_packed(source, packing)
+    key = source.ctypes.data, source.nbytes, packing
+    found = _shared.get(key)
+    if found is None:
+        found = _shared[key] = _newly_packed(source, packing)
+        # As long as there is an entry for its address, the source must not go.
+        finalize(found, lambda _: None, source).atexit = False
+    return found
+
+
+def _newly_packed(source: np.ndarray, packing: Packing) -> np.ndarray:
     inside = packing.reach.start >= 0 and packing.reach.stop * packing.itemsize <= source.nbytes
     assert inside, "a packing reads beyond its constant"
     target = aligned(packing.nbytes, np.dtype(np.uint8))

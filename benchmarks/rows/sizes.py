@@ -3,6 +3,8 @@ same ones, one after another; the first calls, in which programs are compiled, a
 
 from __future__ import annotations
 
+import copy
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,19 +22,25 @@ FIRST = 60
 """How many calls come first, in which programs are compiled."""
 
 
+def mini() -> Any:
+    from transformers import BertConfig
+
+    return BertConfig(hidden_size=256, intermediate_size=1024, num_hidden_layers=4, num_attention_heads=4)
+
+
 def bert_mini() -> Example:
-    from transformers import BertConfig, BertModel
+    from transformers import BertModel
 
-    config = BertConfig(hidden_size=256, intermediate_size=1024, num_hidden_layers=4, num_attention_heads=4)
     inputs = torch.randint(0, 30_000, (2, 17)), torch.ones(2, 17, dtype=torch.int64)
-    return Part(BertModel(config), "input_ids", "attention_mask"), inputs
+    return Part(BertModel(mini()), "input_ids", "attention_mask"), inputs
 
 
-def texts() -> Iterator[tuple[torch.Tensor, ...]]:
-    """Batches of 1 to 4 texts, of 5 to 128 tokens."""
+def texts(most: int = 4, least: int = 1, shortest: int = 5) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Batches of some texts, of up to 128 tokens."""
     random = torch.Generator().manual_seed(0)
     while True:
-        batch, length = (int(torch.randint(*ends, (), generator=random)) for ends in ((1, 5), (5, 129)))
+        ends = (least, most + 1), (shortest, 129)
+        batch, length = (int(torch.randint(*each, (), generator=random)) for each in ends)
         ids = torch.randint(0, 30_000, (batch, length), generator=random)
         yield ids, torch.ones_like(ids)
 
@@ -64,6 +72,37 @@ def any_texts(threads: int) -> dict[str, Call]:
     model, _ = begin(bert_mini, threads)
     compiled = {OURS: torch.compile(model, backend="trivium", dynamic=True), "eager": model}
     return calls({**compiled, "inductor": torch.compile(model, dynamic=True)}, texts)
+
+
+def steps_of_any_texts(threads: int) -> dict[str, Call]:
+    """Training steps, with dropout: contenders have models of their own, which are not compared."""
+    from transformers import BertForSequenceClassification
+
+    def classifier() -> Example:
+        return BertForSequenceClassification(mini()), ()
+
+    model, _ = begin(classifier, threads)
+
+    def trained(compiled: Callable[[torch.nn.Module], Any]) -> Call:
+        own = copy.deepcopy(model).train()
+        run, optimizer, drawn = compiled(own), torch.optim.SGD(own.parameters(), 1e-3), texts(least=4, shortest=17)
+
+        def several() -> None:
+            for ids, mask in itertools.islice(drawn, BATCHES):
+                labels = ids[:, 0] % 2
+                run(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+
+        for _ in range(FIRST // 2):
+            several()
+        return several
+
+    return {
+        OURS: trained(lambda own: torch.compile(own, backend="trivium", dynamic=True)),
+        "eager": trained(lambda own: own),
+        "inductor": trained(lambda own: torch.compile(own, dynamic=True)),
+    }
 
 
 def any_texts_of_onnx(threads: int) -> dict[str, Call]:
@@ -115,5 +154,6 @@ class Chosen(torch.nn.Module):
 ROWS = (
     Row("BERT-mini, texts of any length", any_texts, tolerance=None),
     Row("BERT-mini, texts of any length, ONNX", any_texts_of_onnx, tolerance=None),
+    Row("BERT-mini step, texts of any length", steps_of_any_texts, tolerance=None),
     Row("a layer on chosen rows", chosen_rows, tolerance=None),
 )

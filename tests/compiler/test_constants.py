@@ -6,9 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import trivium
 from tests.compiler.targets import TARGET
 from trivium.compiler.artifact import ModuleConstant
-from trivium.compiler.constants import References, constant_arrays
+from trivium.compiler.constants import References, constant_arrays, keep_constants
 from trivium.compiler.lower import lower
 from trivium.compiler.pipeline import optimize
 from trivium.compiler.program import Constant
@@ -17,7 +18,7 @@ from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Builder
 from trivium.ir.core import Value
 from trivium.ir.func import Function, Module
-from trivium.ir.types import tensor
+from trivium.ir.types import F32, TensorType, tensor
 
 ROWS = np.arange(300, dtype=np.float32).reshape(20, 15)
 
@@ -91,3 +92,32 @@ def test_equal_bytes_elsewhere_are_not_a_reference() -> None:
     assert references.find(Constant(np.zeros((0, 4), np.float32))) is None
     longer = np.lib.stride_tricks.as_strided(ROWS.reshape(-1)[10:], (300,), (4,))
     assert references.find(Constant(longer)) is None
+
+
+def test_constants_of_others_are_kept_as_they_are() -> None:
+    theirs = ROWS.copy()
+    module = module_of(theirs, lambda builder, x: x).clone()
+    fixed = ROWS.copy()
+    fixed.flags.writeable = False
+    other = module_of(fixed, lambda builder, x: x)
+    for each in (module, other):
+        keep_constants(each)
+    theirs[:] = 0
+    np.testing.assert_array_equal(constant_arrays(module)[1], ROWS)
+    assert np.shares_memory(constant_arrays(other)[1], fixed)
+    assert not constant_arrays(module)[1].flags.writeable
+
+
+def test_programs_for_all_sizes_have_the_same_constants() -> None:
+    """Though weights may change between the calls for which they are compiled."""
+    weights = ROWS.copy()
+
+    def main(builder: Builder, x: Value) -> Value:
+        rows = builder.add(ops.Constant(DenseElements(weights)))
+        return builder.add(ops.DotGeneral(x, rows, ops.DotDimensionNumbers((), (), (1,), (0,))))
+
+    run = trivium.compile(Module.build(functions=[Function.build("main", [TensorType((None, 20), F32)], main)]))
+    for count in (2, 3, 4, 5):
+        given = np.ones((count, 20), np.float32)
+        np.testing.assert_allclose(run(given)[0], given @ ROWS)
+        weights[:] += 1

@@ -3,12 +3,15 @@ order."""
 
 from __future__ import annotations
 
+import gc
+import weakref
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
-from trivium.backends.cpu.packed import constants_of, packed
+from trivium.backends.cpu.packed import _shared, constants_of, packed
 from trivium.compiler.artifact import Artifact, Axis, ConstantData, Embedded, Machine, ModuleConstant, Packing
 from trivium.ir.errors import CompileError
 
@@ -88,3 +91,32 @@ def test_another_module_is_refused(reference: ModuleConstant) -> None:
     arrays = [np.arange(6, dtype=np.float32), np.arange(12, dtype=np.int16)]
     with pytest.raises(CompileError, match="main was made of another module"):
         constants_of(artifact(ConstantData(reference)), arrays)
+
+
+def test_what_cannot_change_is_packed_once() -> None:
+    packing = CASES["columns apart"]
+    elements = np.arange(packing.reach.stop, dtype=np.float32)
+    assert packed(elements, packing) is not packed(elements, packing), "somebody may write to it in between"
+    elements.flags.writeable = False
+    first = packed(elements, packing)
+    assert packed(elements[:], packing) is first
+    assert packed(elements, replace(packing, widths=(8, 8, 8))) is not first
+    assert packed(elements.copy(), packing) is not first
+    np.testing.assert_array_equal(first.view(np.float32), expected(elements, packing))
+
+
+def test_what_was_packed_keeps_its_source_and_goes_with_its_programs() -> None:
+    packing = CASES["columns apart"]
+    source = np.arange(packing.reach.stop, dtype=np.float32)
+    source.flags.writeable = False
+    memory = weakref.ref(source)
+    panels = packed(source, packing)
+    address = source.ctypes.data, source.nbytes, packing
+    del source
+    gc.collect()
+    assert memory() is not None
+    assert _shared[address] is panels
+    del panels
+    gc.collect()
+    assert memory() is None
+    assert address not in _shared

@@ -129,6 +129,12 @@ def _turned(draw: Draw, x: Value) -> Value:
     return draw.emit.add(ops.Reverse(x, (draw.dimension(x),)))
 
 
+def _sorted(draw: Draw, x: Value) -> Value:
+    d = draw.dimension(x)
+    places = draw.emit.iota_like(x, d)
+    return draw.emit.sort([x, places], d, descending=draw.random.random() < 0.5)[0]
+
+
 def _added_up(draw: Draw, x: Value) -> Value:
     """Rows at places that are computed, of which some do not exist."""
     d = draw.dimension(x)
@@ -138,7 +144,7 @@ def _added_up(draw: Draw, x: Value) -> Value:
 
 STEPS: list[Callable[[Draw, Value], Value | None]] = [
     *(_combined, _joined, _softmax, _product, _regrouped, _moved, _part, _padded, _picked, _summed, _running, _turned),
-    *(_added_up, _combined, _joined, _product, _regrouped),
+    *(_added_up, _combined, _joined, _product, _regrouped, _sorted),
 ]
 
 
