@@ -152,7 +152,7 @@ class CompiledGraph:
                 return found
             if self.first_tier is None or self.first_tier.is_over(costs):
                 wanted = self.open.allowed(self.ranges.wanted(values))
-                if len(wanted) < 2:
+                if len(wanted) < 2 or values not in wanted:
                     return None
                 if (found := self._compiled_for_range(self.open, wanted, values, inputs)) is not None:
                     self.ranges.add(found.combinations, found, self._costs(found))

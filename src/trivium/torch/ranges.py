@@ -209,7 +209,7 @@ def compile_for(
     kind: str,
 ) -> RangeVariant:
     """Returns a program for several combinations of sizes, or those for which it is valid, made from the graph as it is
-    `imported` with open sizes. The inputs have those that are `needed`. Raises an error if it has an op that cannot
+    `imported` with open sizes. The inputs have the one that is `needed`. Raises an error if it has an op that cannot
     compute with several sizes at once."""
     columns = dict(zip(graph.symbols, zip(*combinations, strict=True), strict=True))
     known = {symbol: column[0] if len(set(column)) == 1 else None for symbol, column in columns.items()}
