@@ -12,6 +12,7 @@ from tests.backends.dense_layer import TEXT, WEIGHTS, X
 from trivium.backends import client, devices
 from trivium.backends.gpu.client import GpuBuffer, GpuClient, GpuLoadedExecutable
 from trivium.backends.pjrt import STAGES, Client, LoadedExecutable
+from trivium.backends.specializing import SpecializingExecutable
 from trivium.ir.errors import Error, ExecutionError
 
 EXPECTED = np.tanh(X @ WEIGHTS)
@@ -98,11 +99,18 @@ def test_analyses(loaded: GpuLoadedExecutable) -> None:
 
 
 def test_dynamic_shapes(device: GpuClient) -> None:
-    text = """func.func @main(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+    text = """func.func @main(%x: tensor<?x3xf32>) -> (tensor<?x3xf32>, tensor<3xf32>) {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
       %0 = stablehlo.negate %x : tensor<?x3xf32>
-      return %0 : tensor<?x3xf32>
+      %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<?x3xf32>, tensor<f32>) -> tensor<3xf32>
+      return %0, %1 : tensor<?x3xf32>, tensor<3xf32>
     }"""
     run = device.compile(trivium.parse(text))
-    for rows in (1, 4):
+    assert isinstance(run, SpecializingExecutable)
+    for rows in (1, 4, 5, 8, 2, 7):
         a = np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)
-        np.testing.assert_array_equal(run.execute(a)[0], -a)
+        negative, sums = run.execute(a)
+        np.testing.assert_array_equal(negative, -a)
+        np.testing.assert_array_equal(sums, -a.sum(0))
+    assert run.compiled_ranges() == ["sizes from 2 to 8"]
