@@ -7,6 +7,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     color,
     contraction,
     convolution,
+    crops,
     diagonals,
     elementwise,
     fused,

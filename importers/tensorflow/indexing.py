@@ -67,16 +67,16 @@ def _gathered(ctx: Context, x: Value, indices: Value, dimension: int, batch: int
 @rule("GatherNd")
 def gather_nd(ctx: Context, params: Value, indices: Value) -> Value:
     """GatherNd(params, indices) -> output"""
-    return _gathered_nd(ctx, params, indices)
+    return gathered_nd(ctx, params, indices)
 
 
 @rule("ResourceGatherNd")
 def resource_gather_nd(ctx: Context, resource: Operand, indices: Value) -> Value:
     """ResourceGatherNd(resource, indices) -> output"""
-    return _gathered_nd(ctx, read_value(ctx, resource), indices)
+    return gathered_nd(ctx, read_value(ctx, resource), indices)
 
 
-def _gathered_nd(ctx: Context, x: Value, indices: Value) -> Value:
+def gathered_nd(ctx: Context, x: Value, indices: Value) -> Value:
     count, depth = indices.type.rank - 1, _depth(ctx, indices)
     rest = ctx.extents(x)[depth:]
     numbers = ops.GatherDimensionNumbers(

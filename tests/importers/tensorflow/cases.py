@@ -30,6 +30,8 @@ WHOLE, DIVISORS = ints(7, -7, 5, -3), ints(2, 2, -3, -2)
 B, C = np.array([True, False, True, False]), np.array([True, True, False, False])
 ROWS = np.stack([ints(1, 3, 3, 0), ints(2, 5, 1, 1)])
 IMAGE, PLANES = normal(2, 6, 7, 4), normal(2, 4, 6, 7)
+BOXES = np.array([[0, 0, 1, 1], [0.2, 0.1, 0.7, 0.9], [0.8, 0.3, 0.1, 0.6], [-0.3, 0.5, 1.2, 1.4]], np.float32)
+"""Boxes in images: the third is flipped, and the last is in part outside."""
 VOLUME = normal(1, 4, 5, 4, 2)
 
 
@@ -342,6 +344,18 @@ IMAGES = [
         lambda x: tf.image.extract_patches(x, [1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 2, 1], "SAME"),
         IMAGE,
     ),
+    *(
+        case(
+            "CropAndResize",
+            lambda x, boxes, of, size=size, method=method: raw.CropAndResize(
+                image=x, boxes=boxes, box_ind=of, crop_size=size, method=method, extrapolation_value=-3.0
+            ),
+            *(IMAGE, BOXES, np.array([1, 0, 1, 1], np.int32)),
+        )
+        for method in ("bilinear", "nearest")
+        for size in ([3, 5], [1, 4], [6, 1])
+    ),
+    case("CropAndResize", lambda x: tf.image.crop_and_resize(x, BOXES, [0] * 4, [4, 3]), IMAGE.astype(np.uint8)),
     *(case("ResizeBilinear", lambda x, h=h: raw.ResizeBilinear(images=x, size=[9, 4], **h), IMAGE) for h in HOW),
     *(
         case(
