@@ -80,7 +80,7 @@ class RangedProgram:
         listed = {index: [each[index] for each in values] for index in sizes.listed}
         given = list(map(sizes.shapes, combinations)), listed, combinations.index(needed)
         valid, program = bounded_where_valid(module, *given)
-        self.sizes, self.combinations = sizes, [combinations[number] for number in valid]
+        self.combinations = [combinations[number] for number in valid]
         self.numbers = {each: number for number, each in enumerate(self.combinations)}
         kinds = [argument.type for argument in program.module.main.arguments[:-1]]
         self._spaces = [

@@ -13,7 +13,7 @@ import numpy as np
 
 from trivium.backends.pjrt import Buffer, Device, LoadedExecutable, MemoryStats
 from trivium.backends.ranged import OpenSizes, RangedProgram, RangedPrograms
-from trivium.backends.ranges import shown
+from trivium.backends.ranges import Sizes, shown
 from trivium.backends.recent import Recent
 from trivium.compiler.driver import DynamicModule
 from trivium.compiler.dynamic import Shape
@@ -37,11 +37,12 @@ one."""
 
 class Given(NamedTuple):
     """What is known of the arguments of a call: their shapes, and the values of those from which extents are computed.
-    The key has the same."""
+    The key has the same, and so have the sizes, if programs for ranges of them are possible."""
 
     shapes: tuple[Shape | None, ...]
     values: Mapping[int, np.ndarray]
     key: Key
+    sizes: Sizes | None
 
 
 class SpecializingExecutable:
@@ -73,8 +74,10 @@ class SpecializingExecutable:
         """Runs on host arrays and returns new ones, which belong to the caller."""
         arrays = self._read(arguments)
         given = self._given(arrays)
-        if self._compiled.get(given.key) is None and (ranged := self._ranged(given)) is not None:
-            return ranged.execute(arrays, self._sizes.of(given.shapes, given.values))
+        if given.sizes is not None and self._compiled.get(given.key) is None:
+            ranged = self._ranged(given.sizes)
+            if ranged is not None:
+                return ranged.execute(arrays, given.sizes)
         return self._exact(given).execute(*arrays)
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> Sequence[Buffer]:
@@ -135,7 +138,8 @@ class SpecializingExecutable:
     def _given(self, arrays: Sequence[np.ndarray]) -> Given:
         shapes = tuple(getattr(array, "shape", None) for array in arrays)
         values = {index: arrays[index].copy() for index in self._shape_arguments}
-        return Given(shapes, values, (shapes, tuple(value.tobytes() for value in values.values())))
+        sizes = self._sizes.of(shapes, values) if self._sizes.are_known else None
+        return Given(shapes, values, (shapes, tuple(value.tobytes() for value in values.values())), sizes)
 
     def _exact(self, given: Given) -> LoadedExecutable:
         """Returns the executable for just these shapes and values."""
@@ -151,15 +155,13 @@ class SpecializingExecutable:
         log.info("compiling %s for shapes %s, and the values %s of arguments", self.name, given.shapes, listed)
         executable = self._compile(given.shapes, given.values)
         self._compiled.put(given.key, executable)
-        if self._sizes.are_known:
-            self._ranges.see_exact(self._sizes.of(given.shapes, given.values), executable, self.graph)
+        if given.sizes is not None:
+            self._ranges.see_exact(given.sizes, executable, self.graph)
         return executable
 
-    def _ranged(self, given: Given) -> RangedProgram | None:
+    def _ranged(self, sizes: Sizes) -> RangedProgram | None:
         """Returns the program for a range of sizes that runs with these, unless they get one of their own."""
-        if not self._sizes.are_known or len(self._compiled) < COMPILED_AT_ONCE:
-            return None
-        found = self._ranges.find(self._sizes.of(given.shapes, given.values))
+        found = self._ranges.find(sizes) if len(self._compiled) >= COMPILED_AT_ONCE else None
         if found is not None:
             self._used = found.loaded
         return found

@@ -231,8 +231,9 @@ def exchanged_features(emit: Emitter, filter: Value, kernel: Layout, groups: int
 
 
 def _known(x: Value, axis: int) -> int:
+    """Returns an extent, though others may be open. Raises the error of `static_shape` if it is open itself."""
     extent = x.type.shape[axis]
-    return x.type.static_shape[axis] if extent is None else extent  # which says that it is not known
+    return x.type.static_shape[axis] if extent is None else extent
 
 
 def _dilated(count: Extent, stride: int) -> Extent:

@@ -77,7 +77,7 @@ SECOND = 60e9
 
 
 def costs(running: float) -> Costs:
-    """Of a program that takes so many seconds to run, and 1.05 to compile."""
+    """The costs of a program that runs for this many seconds, and takes 1.05 seconds to compile."""
     return Costs(0, round(1 / 1.1e-5), running * SECOND, 0)
 
 

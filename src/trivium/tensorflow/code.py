@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from trivium.backends import native
 from trivium.backends.ranged import RangedProgram
+from trivium.backends.ranges import Sizes
 from trivium.executable import Executable
 from trivium.importers.tensorflow.types import empty, to_array
 from trivium.ir.types import TensorType
@@ -18,15 +19,15 @@ from trivium.tensorflow.rows import Rows
 
 @dataclass(frozen=True)
 class RangedCode:
-    """A program for several combinations of sizes. All rows of its results exist."""
+    """A program for several combinations of sizes, of which operands have one. All rows of its results exist."""
 
     program: RangedProgram
+    sizes: Sizes
     rows: Rows
 
     def run(self, operands: Sequence[tf.Tensor | np.ndarray]) -> list[np.ndarray]:
         """Runs on tensors or arrays."""
-        arrays = list(map(to_array, operands))
-        return self.program.execute(arrays, self.program.sizes.of([array.shape for array in arrays], {}))
+        return self.program.execute(list(map(to_array, operands)), self.sizes)
 
     run_at = run
 

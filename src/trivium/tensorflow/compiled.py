@@ -22,6 +22,7 @@ from trivium import journal
 from trivium.api import compile
 from trivium.backends.pjrt import LoadedExecutable
 from trivium.backends.ranged import OpenSizes, RangedPrograms
+from trivium.backends.ranges import Sizes
 from trivium.backends.recent import FULL, MOST_PROGRAMS, Recent
 from trivium.backends.specializing import COMPILED_AT_ONCE
 from trivium.compiler.passes.refine import shape_arguments
@@ -208,7 +209,7 @@ class Compiled:
             if self._code.put(self._key(operands), found):  # the import may have read elements
                 log.warning(FULL, self.name, self._code.most)
             if self._ranges is not None:
-                sizes = self._ranges.sizes.of(list(map(extents, operands)), {})
+                sizes = _sizes(self._ranges, operands)
                 self._ranges.see_exact(sizes, found.executable.loaded, found.executable.module)
         return found
 
@@ -216,8 +217,9 @@ class Compiled:
         """Returns the machine code for a range of sizes that runs with these operands, if it does."""
         if self._is_static or self._read or self._room or len(self._code) < COMPILED_AT_ONCE or self._ranges is None:
             return None
-        found = self._ranges.find(self._ranges.sizes.of(list(map(extents, operands)), {}))
-        return None if found is None else RangedCode(found, Rows(self.name, ()))
+        sizes = _sizes(self._ranges, operands)
+        found = self._ranges.find(sizes)
+        return None if found is None else RangedCode(found, sizes, Rows(self.name, ()))
 
     @functools.cached_property
     def _ranges(self) -> RangedPrograms | None:
@@ -409,6 +411,10 @@ NODES = ("PyFunc", "PyFuncStateless")
 """The types of the node that runs a program."""
 
 NUMBERS = itertools.count()
+
+
+def _sizes(ranges: RangedPrograms, operands: Sequence[tf.Tensor]) -> Sizes:
+    return ranges.sizes.of(list(map(extents, operands)), {})
 
 
 def is_recorded() -> bool:

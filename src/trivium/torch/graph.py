@@ -145,19 +145,19 @@ class CompiledGraph:
         just these sizes."""
         if not self.tiered or len(self.variants) < COMPILED_AT_ONCE:
             return None
+        graph, ranges = self.open, self.ranges
+        if graph is not None and ranges is not None and (found := ranges.find(graph.sizes(sizes))) is not None:
+            return found
         costs = self._costs(self.variants.last)
-        if self.open is not None and self.ranges is not None:
-            values = self.open.sizes(sizes)
-            if (found := self.ranges.find(values)) is not None:
+        if graph is not None and ranges is not None and (self.first_tier is None or self.first_tier.is_over(costs)):
+            values = graph.sizes(sizes)
+            wanted = graph.allowed(ranges.wanted(values))
+            if len(wanted) < 2 or values not in wanted:
+                return None
+            if (found := self._compiled_for_range(graph, wanted, values, inputs)) is not None:
+                ranges.add(found.combinations, found, self._costs(found))
                 return found
-            if self.first_tier is None or self.first_tier.is_over(costs):
-                wanted = self.open.allowed(self.ranges.wanted(values))
-                if len(wanted) < 2 or values not in wanted:
-                    return None
-                if (found := self._compiled_for_range(self.open, wanted, values, inputs)) is not None:
-                    self.ranges.add(found.combinations, found, self._costs(found))
-                    return found
-                self.ranges = None
+            self.ranges = None
         if self.first_tier is None:
             return None
         if not self.first_tier.waiting:
