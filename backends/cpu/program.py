@@ -18,14 +18,13 @@ from trivium.backends.cpu.contraction.constants import PackedLaunch, packed_laun
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.interrupts import Interrupts
-from trivium.backends.cpu.schedule import choose
+from trivium.backends.cpu.schedule import prepared
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.timing import Timer, Tracer
 from trivium.backends.llvm.code import I8, I32, I64, POINTER, Code, stack_slot
 from trivium.backends.llvm.lines import LinedModule, Lines
 from trivium.backends.llvm.workspace import WorkspaceSize
 from trivium.compiler.kernel import Kernel, storage_bytes
-from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.memory import require_memory
 from trivium.compiler.program import (
     Arena,
@@ -147,8 +146,7 @@ def _emit_kernel(
     if contractions.chosen(kernel, operand):
         lowering = contractions.Lowering(kernel, target, frozenset({operand} if operand else ()), finite)
         return lowering.emit(module, name, size, fast_math), lowering.tiling
-    analysis = Analysis(kernel)
-    schedule = choose(kernel, target, analysis)
+    kernel, analysis, schedule = prepared(kernel, target)
     function = emit_kernel(module, name, kernel, schedule, target, analysis, size, fast_math)
     return function, schedule
 

@@ -9,10 +9,11 @@ from collections.abc import Container, Iterator
 from trivium.backends.cpu.jamming import tiles
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.llvm.integers import fit_floats
-from trivium.backends.llvm.memory import FEW_VECTORS, vectors_near
+from trivium.backends.llvm.memory import vectors_near
 from trivium.compiler.kernel.affine import Analysis, apart, atom_offsets, holds
 from trivium.compiler.kernel.dtypes import FLOATS, INDEX, bit_width, storage_bytes
 from trivium.compiler.kernel.index import Atom, Indices
+from trivium.compiler.kernel.interleaving import interleaved, shuffles
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.lanes import Places, in_rows, lanes_of, neighbours
 from trivium.compiler.kernel.ops import cost as operation_cost
@@ -33,6 +34,7 @@ from trivium.compiler.kernel.structure import (
     While,
     walk,
 )
+from trivium.compiler.kernel.written_out import written_out
 from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fits_lanes, merged_extents, turned_loads
 
 UNKNOWN_EXTENT = 16
@@ -72,6 +74,14 @@ def choose(kernel: Kernel, target: CpuTarget, analysis: Analysis | None = None) 
                 loops[loop] = _threaded(loops[loop], planner.costs[loop], target)
     order = [i for i in walk(kernel.body) if isinstance(i, Loop)]
     return Schedule({loop: loops[loop] for loop in order}, cost)
+
+
+def prepared(kernel: Kernel, target: CpuTarget) -> tuple[Kernel, Analysis, Schedule]:
+    """Returns the kernel, or one that does the same with its short loops written out if that takes less time, what is
+    known about it, and its schedule."""
+    forms = [kernel, written_out(kernel, target.fma)]
+    analyses = [(form, Analysis(form)) for form in forms if form is not None]
+    return min(((f, a, choose(f, target, a)) for f, a in analyses), key=lambda found: found[2].cost)
 
 
 def sort_cost(count: int) -> float:
@@ -332,7 +342,7 @@ class _Planner:
         if offsets == tuple(range(lanes)) or not any(offsets):
             return 1.0
         vectors = vectors_near(offsets)
-        return MOVED * max(1, vectors / 2) if vectors <= FEW_VECTORS else 1.0 * lanes
+        return MOVED * max(1, vectors / 2) if vectors <= self._target.near else 1.0 * lanes
 
     def _store_cost(self, buffer: Buffer, indices: Indices, places: Places) -> float:
         # A scattered store touches, and owns, one cache line per lane.
@@ -341,7 +351,10 @@ class _Planner:
 
     def _body_cost(self, block: Block, places: Places) -> float:
         """Returns the cost of all instructions of a block, and of the divisions in their index expressions."""
-        return sum(self._cost(i, places) for i in block.instructions) + self._division_cost(block, places)
+        groups = interleaved(block, next(iter(places)), self._analysis) if len(places) == 1 else {}
+        together = sum(len(group) + shuffles(len(group)) for group in groups.values() if group)
+        apart = sum(self._cost(i, places) for i in block.instructions if i not in groups)
+        return together + apart + self._division_cost(block, places)
 
     def _division_cost(self, block: Block, places: Places) -> float:
         each = operation_cost("divide", INDEX)

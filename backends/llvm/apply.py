@@ -11,7 +11,7 @@ import numpy as np
 
 from trivium.backends.llvm import integers, math
 from trivium.backends.llvm.code import F64, I32, Code, element, mangle, shaped
-from trivium.backends.llvm.math.remainder import remainder, remainder_in_lanes
+from trivium.backends.llvm.math.remainder import remainder, remainder_of_quotient
 from trivium.backends.llvm.narrow import (
     computed_type,
     from_memory,
@@ -169,8 +169,7 @@ def _remainder(code: Code, a: ll.Value, b: ll.Value) -> ll.Value:
     """Computes the exact remainder, with the sign of a."""
     if not code.target.remainder:
         return remainder(code, a, b)
-    in_lanes = isinstance(a.type, ll.VectorType) and code.target.fma
-    return remainder_in_lanes(code, a, b) if in_lanes else code.builder.frem(a, b)
+    return remainder_of_quotient(code, a, b) if code.target.fma else code.builder.frem(a, b)
 
 
 def _extremum(name: str) -> Callable[..., ll.Value]:

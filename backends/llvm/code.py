@@ -135,6 +135,13 @@ class Code:
         first, second = (self.shuffle(vector, tuple(range(begin, begin + half))) for begin in (0, half))
         return first, second
 
+    def joined(self, parts: Sequence[ll.Value]) -> ll.Value:
+        """Returns the lanes of all parts, whose number is a power of two."""
+        if len(parts) == 1:
+            return parts[0]
+        low, high = self.joined(parts[: len(parts) // 2]), self.joined(parts[len(parts) // 2 :])
+        return self.shuffle(low, tuple(range(2 * low.type.count)), high)
+
     def _pair(self, a: ll.Value | Number, b: ll.Value | Number) -> tuple[ll.Value, ll.Value]:
         """Returns two operands as values, of which one may be a number."""
         value = a if isinstance(a, ll.Value) else b

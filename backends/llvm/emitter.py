@@ -22,6 +22,7 @@ from trivium.backends.llvm.workspace import Workspace
 from trivium.compiler.kernel.affine import Analysis, atom_offsets
 from trivium.compiler.kernel.dtypes import INDEX, bit_width
 from trivium.compiler.kernel.index import Atom, Index, Indices, Quotient, Remainder, Symbol
+from trivium.compiler.kernel.interleaving import Groups, interleaved
 from trivium.compiler.kernel.lanes import Places, neighbours
 from trivium.compiler.kernel.structure import (
     Apply,
@@ -40,9 +41,6 @@ from trivium.compiler.kernel.structure import (
     While,
 )
 from trivium.compiler.schedule import LoopSchedule, Schedule
-
-INTERLEAVED = range(2, 9)
-"""The numbers of vectors that are interleaved in registers rather than stored element by element."""
 
 
 class Emitter:
@@ -89,14 +87,13 @@ class Emitter:
 
     def inline(self, block: Block) -> list[ll.Value]:
         """Like `block`, but its values stay known (a while's body uses those of its condition)."""
-        instructions, position = block.instructions, 0
-        while position < len(instructions):
-            together = self._interleaved(instructions, position)
-            if together:
-                self._store_interleaved(together)
-            else:
-                self.emit(instructions[position])
-            position += max(1, len(together))
+        groups = self._interleaved(block)
+        for instruction in block.instructions:
+            group = groups.get(instruction)  # type: ignore[call-overload]
+            if group is None:
+                self.emit(instruction)
+            elif group:
+                self._together(group)
         return [self.value(value) for value in block.yields]
 
     @contextmanager
@@ -228,25 +225,23 @@ class Emitter:
             case While():
                 self._while(instruction)
 
-    def _interleaved(self, instructions: Sequence[Instruction], position: int) -> list[Store]:
-        """Returns as many stores from `position` on as there are elements from one lane to the next, if they write
-        neighbours: together, they write vectors."""
-        first = instructions[position]
-        if not isinstance(first, Store) or self.vector is None or len(self.places) > 1 or self.mask is not None:
-            return []
-        place = self.analysis.address(first.buffer, first.indices)
-        step = place.terms.get(self.vector, 0)
-        group = [i for i in instructions[position : position + max(0, step)] if isinstance(i, Store)]
-        if step not in INTERLEAVED or len(group) < step or any(i.buffer is not first.buffer for i in group):
-            return []
-        places = [self.analysis.address(i.buffer, i.indices) for i in group]
-        follow = all(each == place + offset for offset, each in enumerate(places))
-        regular = self.analysis.step(place, self.vector) is not None and self.split(place)[2] is None
-        return group if follow and regular else []
+    def _interleaved(self, block: Block) -> Groups:
+        """Returns the accesses of a block that together move vectors."""
+        if self.vector is None or len(self.places) > 1 or self.mask is not None:
+            return {}
+        return interleaved(block, self.vector, self.analysis)
 
-    def _store_interleaved(self, stores: Sequence[Store]) -> None:
-        address = self.address(stores[0].buffer, stores[0].indices)
-        memory.store_interleaved(self.code, address, [self.value(i.value) for i in stores], self.lanes)
+    def _together(self, group: Sequence[Load | Store]) -> None:
+        """Emits loads or stores that move whole vectors."""
+        address = self.address(group[0].buffer, group[0].indices)
+        stored = [self.value(each.value) for each in group if isinstance(each, Store)]
+        if stored:
+            memory.store_interleaved(self.code, address, stored, self.lanes)
+            return
+        results = [each.result for each in group if isinstance(each, Load)]
+        self.values.update(
+            zip(results, memory.load_interleaved(self.code, address, len(group), self.lanes), strict=True)
+        )
 
     def loop(self, loop: Loop) -> None:
         """Emits a loop according to its schedule, inside one thread."""

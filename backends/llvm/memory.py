@@ -5,6 +5,7 @@ everything else is gathered or scattered. With a mask, only the lanes in it touc
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,9 +13,6 @@ import llvmlite.ir as ll
 
 from trivium.backends.llvm.code import F32, I1, I32, I64, POINTER, Code, Literal, element, mangle
 from trivium.backends.llvm.narrow import from_memory, memory_type, to_memory
-
-FEW_VECTORS = 4
-"""The number of vectors up to which these are loaded rather than single elements of them."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,9 @@ def load(code: Code, address: Address, lanes: int, mask: ll.Value | None) -> ll.
     elif address.is_run:
         pointer = _pointer(code, address, address.base)
         raw = load_vector(code, pointer, ll.VectorType(type_, lanes), mask, alignment=address.alignment)
-    elif address.scattered is None and not code.target.lanes_apart and vectors_near(address.offsets) <= FEW_VECTORS:
+    elif (
+        address.scattered is None and not code.target.lanes_apart and vectors_near(address.offsets) <= code.target.near
+    ):
         raw = _load_near(code, address, lanes, mask, type_)
     else:
         raw = gather(code, _pointers(code, address, lanes), ll.VectorType(type_, lanes), mask)
@@ -75,8 +75,29 @@ def store_interleaved(code: Code, address: Address, values: Sequence[ll.Value], 
     """Writes a few held values, the elements of each of which are as far apart as there are values, and the first ones
     neighbours: whole vectors from `address` on."""
     raw = [code.splat(to_memory(code, value, address.dtype), lanes) for value in values]
-    for number, vector in enumerate(interleaved(code, raw, lanes)):
-        store_vector(code, vector, _pointer(code, address, code.iadd(address.base, number * lanes)))
+    width = min(lanes, _register_lanes(code, raw[0].type))
+    for begin in range(0, lanes, width):
+        own = tuple(range(begin, begin + width))
+        vectors = interleaved(code, [code.shuffle(each, own) for each in raw] if width < lanes else raw, width)
+        for at, vector in zip(itertools.count(begin * len(raw), width), vectors, strict=False):
+            store_vector(code, vector, _pointer(code, address, code.iadd(address.base, at)))
+
+
+def load_interleaved(code: Code, address: Address, count: int, lanes: int) -> list[ll.Value]:
+    """Returns `count` held values, which together are the whole vectors from `address` on, as `store_interleaved`
+    writes them."""
+    type_ = memory_type(address.dtype)
+    width = min(lanes, _register_lanes(code, ll.VectorType(type_, lanes)))
+    vector = ll.VectorType(type_, width)
+    places = [_pointer(code, address, code.iadd(address.base, at)) for at in range(0, count * lanes, width)]
+    raw = [load_vector(code, place, vector) for place in places]
+    parts = [taken_apart(code, raw[first : first + count], width) for first in range(0, len(raw), count)]
+    return [from_memory(code, code.joined(pieces), address.dtype) for pieces in zip(*parts, strict=True)]
+
+
+def _register_lanes(code: Code, vector: ll.Type) -> int:
+    """Returns the number of elements of a vector that a register holds."""
+    return code.target.vector_bytes // _bytes(vector)
 
 
 def interleaved(code: Code, vectors: list[ll.Value], lanes: int) -> list[ll.Value]:
@@ -91,6 +112,19 @@ def interleaved(code: Code, vectors: list[ll.Value], lanes: int) -> list[ll.Valu
     order = tuple(lane // 2 + lane % 2 * lanes for lane in range(2 * lanes))
     halves = order[:lanes], order[lanes:]
     return [code.shuffle(one, half, other) for one, other in zip(even, odd, strict=True) for half in halves]
+
+
+def taken_apart(code: Code, vectors: list[ll.Value], lanes: int) -> list[ll.Value]:
+    """Returns the vectors that `interleaved` joins to these."""
+    count = len(vectors)
+    if count == 1:
+        return vectors
+    if count % 2:
+        return [_picked(code, vectors, range(first, count * lanes, count)) for first in range(count)]
+    every = tuple(range(0, 2 * lanes, 2)), tuple(range(1, 2 * lanes, 2))
+    pairs = list(zip(vectors[::2], vectors[1::2], strict=True))
+    halves = [taken_apart(code, [code.shuffle(low, order, high) for low, high in pairs], lanes) for order in every]
+    return [value for pair in zip(*halves, strict=True) for value in pair]
 
 
 # Vectors in their memory form, at any pointer

@@ -62,6 +62,12 @@ class LlvmTarget(Target):
     time."""
 
     @property
+    def near(self) -> int:
+        """The number of vectors up to which all of these are loaded, rather than single elements of them: more if one
+        instruction moves the elements of two vectors into any order."""
+        return 9 if "+avx512f" in self.features else 4
+
+    @property
     def joins_truncation(self) -> bool:
         """Whether LLVM makes one instruction of a truncation and a masked store. If a literal mask has one active lane,
         it then writes all bytes of the number before the truncation."""

@@ -33,10 +33,7 @@ def applied(code: Code, size: int, instruction: Instruction, *operands: ll.Value
     parts = [
         instruction(*(code.shuffle(o, tuple(range(at, at + size))) for o in operands)) for at in range(0, lanes, size)
     ]
-    while len(parts) > 1:
-        order = tuple(range(2 * parts[0].type.count))
-        parts = [code.shuffle(low, order, high) for low, high in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
+    return code.joined(parts)
 
 
 def scaled(code: Code, a: ll.Value, exponent: ll.Value) -> ll.Value:

@@ -14,6 +14,7 @@ from tests.random_programs import (
     movement,
     narrow,
     products,
+    rows,
 )
 from tests.random_programs.generator import Family, Generator
 from tests.random_programs.tracking import Tracker
@@ -21,6 +22,7 @@ from trivium.ir.func import Module
 
 FAMILIES = (
     *elementwise.FAMILIES, *movement.FAMILIES, *folds.FAMILIES, *contractions.FAMILIES * 2, *control.FAMILIES,
+    *rows.FAMILIES,
 )  # fmt: skip
 LEAST_STEPS, MOST_STEPS = 3, 7
 MOST_BESIDE = 12

@@ -4,6 +4,7 @@ function that it emits for one, with the kernel's own epilogue as the sink."""
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 import llvmlite.ir as ll
@@ -37,6 +38,9 @@ from trivium.compiler.target import MatrixInstruction
 EXACT_INTEGERS = 1 << 24
 """Up to this magnitude, f32 represents every integer: products of small integers are added exactly in f32."""
 
+TINY = 64
+"""The number of products of matrices, those of 4x4 for example, up to which one product is too small for tiles."""
+
 _WIDENED = {"f32": FLOATS - {"f64", "f8E8M0FNU"}, "f64": FLOATS - {"f8E8M0FNU"}}
 """The types that are converted to f32 or f64 when they are read. Padding is read as zero bits, which f8E8M0FNU does not
 take for zero."""
@@ -58,9 +62,14 @@ def supports(kernel: Kernel) -> bool:
 
 
 def chosen(kernel: Kernel, packed: str | None) -> bool:
-    """Whether the template is what computes this kernel, whose operand `packed`, if any, is stored in its tiles."""
+    """Whether the template is what computes this kernel, whose operand `packed`, if any, is stored in its tiles: not
+    products of tiny matrices, which loops compute with a matrix in each lane."""
     contraction = kernel.contraction
-    return supports(kernel) and contraction is not None and (packed is not None or not sums_along_memory(contraction))
+    if contraction is None or not supports(kernel):
+        return False
+    products = math.prod(loop.extent for loop in contraction.loops if loop.role != "batch")
+    plain = products <= TINY < math.prod(contraction.extents("batch")) or sums_along_memory(contraction)
+    return packed is not None or not plain
 
 
 def _is_readable(contraction: Contraction) -> bool:

@@ -1,5 +1,5 @@
-"""The remainder of a division of floats, which is exact however large the quotient is: of scalars by integers, for
-devices where LLVM computes it from a rounded quotient; of vectors from the quotient where that is small."""
+"""The remainder of a division of floats, which is exact however large the quotient is: by integers, for devices where
+LLVM computes it from a rounded quotient; elsewhere from the quotient where that is small."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def remainder(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     return code.select(code.either(undefined, code.is_nan(y)), float("nan"), result)
 
 
-def remainder_in_lanes(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
-    """Returns the same for vectors, on devices with fused multiply-adds. The rounded quotient without its fraction is
-    the exact one, or one more. So what is left of x after that many y is between -y and y, and a multiple of the last
-    digit of y: a float, which a fused multiply-add computes exactly. A large quotient is rounded itself; then LLVM's
-    instruction computes all lanes one by one."""
+def remainder_of_quotient(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
+    """Returns the same, on devices with fused multiply-adds. The rounded quotient without its fraction is the exact
+    one, or one more. So what is left of x after that many y is between -y and y, and a multiple of the last digit of y:
+    a float, which a fused multiply-add computes exactly. A large quotient is rounded itself; then LLVM's instruction
+    computes all lanes one by one."""
     builder, (_, mantissa) = code.builder, _FORMS[element(x.type) == F64]
     whole, part = code.abs(x), code.abs(y)
     quotient = code.intrinsic("llvm.trunc", builder.fdiv(whole, part))

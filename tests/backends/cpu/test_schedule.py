@@ -7,7 +7,7 @@ import pytest
 
 from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.schedule import choose
+from trivium.backends.cpu.schedule import choose, prepared
 from trivium.backends.cpu.target import LEVELS, emulated, host, level
 from trivium.compiler.kernel import Kernel, KernelBuilder, expression
 from trivium.compiler.lower import lower
@@ -138,6 +138,32 @@ def test_threads_share_whole_tiles() -> None:
     (line, _) = loops(windows(1000, 560, 5), "x86-64-v4", threads=2)
     assert line.startswith("  parallel 1000x560 threads(0)=")
     assert line.endswith(" registers(0)=4 lanes(1)=32")
+
+
+def rows(count: int, length: int) -> Kernel:
+    """Returns each row, divided by its sum."""
+    b = KernelBuilder("rows")
+    x, y = b.input("x", "f32", (count, length)), b.output("y", "f32", (count, length))
+    with b.parallel(count) as (i,):
+        with b.reduction(length, inits=[b.constant(0.0, "f32")], combiner="add") as loop:
+            loop.yield_(b.load(x, i, loop.index))
+        with b.parallel(length) as (j,):
+            b.store(y, b.divide(b.load(x, i, j), loop.result), i, j)
+    return b.build()
+
+
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4"])
+def test_short_rows_are_written_out(name: str) -> None:
+    kernel, _, schedule = prepared(rows(1000, 3), level(name))
+    (loop,) = schedule.loops
+    assert loop.extents == (1000,)
+    assert schedule.loops[loop].lanes % (level(name).vector_bytes // 4) == 0
+    assert loop in kernel.body.instructions
+
+
+def test_long_rows_and_single_ones_are_not() -> None:
+    for kernel in (rows(1000, 200), rows(1, 3)):
+        assert prepared(kernel, level("x86-64-v4"))[0] is kernel
 
 
 def test_small_work_is_not_threaded() -> None:

@@ -133,8 +133,24 @@ def test_one_lane_of_truncated_numbers_is_one_element(wide: int, dtype: type) ->
         assert (stored[active:] == stored[-1]).all()
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7, 8])
-@pytest.mark.parametrize("lanes", [2, 4, 16])
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 8, 9, 12, 16])
+@pytest.mark.parametrize("lanes", [2, 4, 16, 64])
+def test_interleaved_loads(count: int, lanes: int) -> None:
+    def emit(code: Code, pointer: ll.Value) -> None:
+        source = Address(pointer, "f32", I64(1), steps(lanes, count))
+        for row, value in enumerate(memory.load_interleaved(code, source, count, lanes)):
+            target = Address(pointer, "f32", I64((count + row) * lanes + 1), steps(lanes))
+            memory.store(code, target, value, lanes, None)
+
+    array = np.arange(2 * count * lanes + 1, dtype=np.float32)
+    wanted = array.copy()
+    wanted[count * lanes + 1 :] = array[1 : count * lanes + 1].reshape(lanes, count).T.ravel()
+    of_memory(emit)(array.ctypes.data)
+    np.testing.assert_array_equal(array, wanted)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7, 8, 9, 12, 16])
+@pytest.mark.parametrize("lanes", [2, 4, 16, 64])
 def test_interleaved_stores(count: int, lanes: int) -> None:
     def emit(code: Code, pointer: ll.Value) -> None:
         rows = [Address(pointer, "f32", I64(row * lanes), steps(lanes)) for row in range(count)]

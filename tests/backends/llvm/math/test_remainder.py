@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import llvmlite.ir as ll
 import numpy as np
 import pytest
@@ -9,13 +11,16 @@ import pytest
 from tests.backends.llvm.running import of_memory
 from trivium.backends.llvm.code import F32, F64, Code
 from trivium.backends.llvm.loops import counted
-from trivium.backends.llvm.math.remainder import remainder, remainder_in_lanes
+from trivium.backends.llvm.math.remainder import remainder, remainder_of_quotient
 from trivium.backends.llvm.numbers import i64
 
 TYPES = {"f32": (F32, np.float32), "f64": (F64, np.float64)}
 
 
-def remainders(x: np.ndarray, y: np.ndarray, type_: ll.Type, lanes: int) -> np.ndarray:
+Form = Callable[[Code, ll.Value, ll.Value], ll.Value]
+
+
+def remainders(x: np.ndarray, y: np.ndarray, type_: ll.Type, lanes: int, form: Form) -> np.ndarray:
     """Returns the remainder of each pair. Vectors of `lanes` pairs are computed at once; 1 means scalars."""
     rest = -len(x) % lanes
     table = np.stack([np.pad(each, (0, rest), constant_values=1) for each in (x, y, x)])
@@ -26,16 +31,18 @@ def remainders(x: np.ndarray, y: np.ndarray, type_: ll.Type, lanes: int) -> np.n
             rows = (i64(loop.index + row * table.shape[1]) for row in range(3))
             places = [code.builder.gep(pointer, [row], source_etype=type_) for row in rows]
             given = [code.builder.load(place, typ=held, align=4) for place in places[:2]]
-            result = remainder(code, *given) if lanes == 1 else remainder_in_lanes(code, *given)
-            code.builder.store(result, places[2], align=4)
+            code.builder.store(form(code, *given), places[2], align=4)
 
     of_memory(emit)(table.ctypes.data)
     return table[2, : len(x)]
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 8])
+@pytest.mark.parametrize(
+    ("form", "lanes"),
+    [(remainder, 1), (remainder_of_quotient, 1), (remainder_of_quotient, 2), (remainder_of_quotient, 8)],
+)
 @pytest.mark.parametrize("name", TYPES)
-def test_every_magnitude_and_every_corner(name: str, lanes: int) -> None:
+def test_every_magnitude_and_every_corner(name: str, form: Form, lanes: int) -> None:
     type_, dtype = TYPES[name]
     limits, random = np.finfo(dtype), np.random.default_rng(0)
     corners = [0.0, -0.0, 1, -3, np.inf, -np.inf, np.nan, limits.max, limits.tiny, limits.smallest_subnormal, 0.1]
@@ -49,7 +56,7 @@ def test_every_magnitude_and_every_corner(name: str, lanes: int) -> None:
     y = np.concatenate([np.tile(np.array(corners, dtype), len(corners)), drawn[1000:], *[drawn[:1000]] * 3])
     with np.errstate(all="ignore"):
         expected = np.fmod(x, y)
-    found = remainders(x, y, type_, lanes)
+    found = remainders(x, y, type_, lanes, form)
     np.testing.assert_array_equal(found, expected)
     known = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
