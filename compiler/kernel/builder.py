@@ -298,7 +298,7 @@ class LoopFrame:
 
     def __init__(self, builder: KernelBuilder, loop: Loop):
         self._builder = builder
-        self._loop = loop
+        self.loop = loop
         self._inside = builder._inside(loop.body)
         self.indices = loop.indices
         self.carried = loop.body.parameters[len(loop.extents) :]
@@ -316,10 +316,10 @@ class LoopFrame:
 
     def yield_(self, *values: Register) -> None:
         """Sets the values of this iteration: terms of a reduction, or the next carried values of a sequential loop."""
-        self._loop.body.yields = list(values)
+        self.loop.body.yields = list(values)
 
     def __enter__(self) -> Self:
-        self._builder._append(self._loop)
+        self._builder._append(self.loop)
         self._inside.__enter__()
         return self
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trivium.compiler.kernel import Block, Buffer, Register
+from trivium.compiler.kernel.digits import split_indices
 from trivium.compiler.kernel.ops import OPERATIONS
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import converted
@@ -60,6 +61,7 @@ def reduce_together(ctx: LoweringContext, folds: Sequence[tuple[ops.Reduce, Indi
             at = _folded_place(op, indices, indices_of(ctx.reduced[op]))
             terms += _widened(ctx, [ctx.element(operand, at) for operand in op.inputs], some)
         loop.yield_(*flat(terms))
+    split_indices(loop.loop)
     results = iter(grouped(loop.results, every))
     for op, indices in folds:
         for result in op.results:
@@ -108,6 +110,7 @@ def fold(
     loop = ctx.b.reduction(*[v.extent for v in looped], inits=flat(inits), combiner=combiner)
     with ctx.inside(loop, looped):
         loop.yield_(*flat(term()))
+    split_indices(loop.loop)
     return grouped(loop.results, kinds)
 
 
