@@ -162,7 +162,8 @@ def convolve(g: Generator, image: Value, layout: tuple[int, int, tuple[int, ...]
     groups, batch_groups = (
         (found, 1) if (found := options.pop("groups", 0)) else _groups(g, shape[feature], shape[batch])
     )
-    kernels = groups * batch_groups * max(1, int(g.pick(FEATURES)) // (groups * batch_groups))
+    drawn = options.pop("kernels", 0) or int(g.pick(FEATURES))
+    kernels = groups * batch_groups * max(1, drawn // (groups * batch_groups))
     sizes = options.pop("sizes", None) or [g.number(1, 4) for _ in space]
     out, inner, places = _layout(g, len(shape))
     kernel_shape = dict(zip(places, sizes, strict=True)) | {out: kernels, inner: shape[feature] // groups}
@@ -171,7 +172,7 @@ def convolve(g: Generator, image: Value, layout: tuple[int, int, tuple[int, ...]
     kernel = _kernel(g, [kernel_shape[d] for d in range(len(shape))], element)
     result = layout if g.chance(0.7) else _layout(g, len(shape))
     numbers = ops.ConvDimensionNumbers(batch, feature, space, inner, out, places, *result)
-    drawn = {
+    window = {
         "window_strides": [int(g.pick((1, 1, 2, 3))) for _ in space],
         "padding": [[g.number(0, 2), g.number(0, 3)] for _ in space],
         "lhs_dilation": [int(g.pick((1, 1, 1, 2))) for _ in space],
@@ -184,7 +185,7 @@ def convolve(g: Generator, image: Value, layout: tuple[int, int, tuple[int, ...]
         dimension_numbers=numbers,
         feature_group_count=groups,
         batch_group_count=batch_groups,
-        **(drawn | options),  # type: ignore[arg-type]
+        **(window | options),  # type: ignore[arg-type]
     )
     return g.add(op)
 
@@ -282,6 +283,20 @@ def features_first(g: Generator) -> None:
         options = {"groups": 1, "sizes": sizes, "padding": padding, "lhs_dilation": [1] * len(space)}
         image = convolve(g, image, layout, **options)
         epilogue(g, image, 1)
+
+
+def few_features(g: Generator) -> None:
+    """A convolution of many features whose result has few."""
+    space = [g.number(3, 9) for _ in range(g.number(1, 2))]
+    features, feature = int(g.pick((16, 32, 48, 64))), int(g.pick((1, len(space) + 1)))
+    places = tuple(d for d in range(1, len(space) + 2) if d != feature)
+    shape = dict(zip(places, space, strict=True)) | {0: g.number(1, 2), feature: features}
+    image = g.argument([shape[d] for d in range(len(shape))], g.pick((F32, F32, F64)))
+    if g.chance(0.3):
+        image = g.add(ops.Negate(image))
+    sizes = [g.number(2, 4) for _ in space]
+    options = {"groups": 1, "sizes": sizes, "kernels": g.number(1, 4), "lhs_dilation": [1] * len(space)}
+    epilogue(g, convolve(g, image, (0, feature, places), **options), feature)
 
 
 def in_tiles(g: Generator) -> None:
@@ -452,6 +467,7 @@ FAMILIES = (
     long_rows,
     *(narrow_product,) * 2,
     quantized,
+    few_features,
     *(convolution,) * 4,
     *(branches,) * 2,
     *(along_rows,) * 2,
