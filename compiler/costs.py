@@ -18,7 +18,11 @@ from trivium.ir.core import Operation, Value
 from trivium.ir.types import Type, is_complex
 
 MOST_TOGETHER = 8
-"""The number of operands of which single elements are written together: vectors of them are all in registers."""
+"""The length of rows, each joined of several, up to which they are written together: vectors of their elements are all
+in registers."""
+
+MANY_ROWS = 64
+"""The number of such rows from which vectors are filled with them, if they are not of single elements."""
 
 FAR = 40
 """The number of ops after which a search backwards through operands gives up."""
@@ -114,10 +118,11 @@ def _source_size(value: Value) -> int:
 
 
 def interleaves(inputs: Sequence[Value], dimension: int) -> bool:
-    """Whether a concatenation has neighbours in memory from different operands, and is written in one launch."""
-    kind = inputs[0].type
-    single = dimension == kind.rank - 1 and all(value.type.shape[dimension] == 1 for value in inputs)
-    return single and kind.size > 0 and len(inputs) <= MOST_TOGETHER
+    """Whether a concatenation has rows of few elements, from different operands, and is written in one launch."""
+    kind, extents = inputs[0].type, [value.type.shape[dimension] for value in inputs]
+    if dimension < kind.rank - 1 or min(extents) == 0 or sum(extents) > MOST_TOGETHER:
+        return False
+    return kind.size > 0 and (max(extents) == 1 or kind.size >= MANY_ROWS * extents[0])
 
 
 def is_reduction(op: Operation | None) -> TypeGuard[ops.Reduce]:

@@ -57,12 +57,32 @@ def lstm(inputs: jax.Array, w: jax.Array, u: jax.Array) -> jax.Array:
     return jax.lax.scan(step, (zeros, zeros), inputs)[0][0]
 
 
+def forces(points: jax.Array) -> jax.Array:
+    """The forces between particles in a box that is repeated in all directions."""
+
+    def energy(points: jax.Array) -> jax.Array:
+        apart = jnp.mod(points[:, None] - points + 3.0, 6.0) - 3.0
+        squares = jnp.sum(apart * apart, -1)
+        near = (squares < 1.0) & (squares > 0.0)
+        return jnp.sum(jnp.where(near, (1.0 - jnp.sqrt(jnp.where(near, squares, 1.0))) ** 2, 0.0))
+
+    return -jax.grad(energy)(points)
+
+
+def turned(matrices: jax.Array, vectors: jax.Array) -> jax.Array:
+    return jnp.einsum("nij,nj->ni", matrices, vectors)
+
+
 PLANES = normal(8, 128, 128) + 1j * normal(8, 128, 128, seed=1)
 
 ROWS = (
     row("normalized images 4x224x224x3", normalized, uniform(4, 224, 224, 3), quick=True),
     row("overlaps of 1000x1000 boxes", overlaps, uniform(1000, 4), uniform(1000, 4, seed=1)),
     row("cross products of 100k", jnp.cross, normal(100_000, 3), normal(100_000, 3, seed=1)),
+    row("unit vectors of 100k", lambda x: x / jnp.linalg.norm(x, axis=-1, keepdims=True), normal(100_000, 3)),
+    row("probabilities of 3 classes, 100k", jax.nn.softmax, normal(100_000, 3), quick=True),
+    row("3x3 matrices by vectors, 100k", turned, normal(100_000, 3, 3), normal(100_000, 3, seed=1)),
+    row("forces between 300 particles", forces, 6 * uniform(300, 3)),
     row("transpose (2, 0, 1) of 64x128x128", lambda x: x.transpose(2, 0, 1), normal(64, 128, 128), quick=True),
     row("sums of columns 1024x1024", lambda x: x.sum(0), normal(1024, 1024)),
     row("every third 1024x1024", lambda x: x[::2, ::3], normal(1024, 1024)),

@@ -75,6 +75,15 @@ IMAGE = (2, 64, 56, 56)
 PATCHES = (2, 3, 224, 224), (384, 3, 16, 16)
 
 
+def two_convolutions(x: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """The end of a network that labels a picture."""
+    return torch.sigmoid(F.conv2d(torch.relu(F.conv2d(x, first, padding=1)), second, padding=1))
+
+
+def _features_last() -> tuple[torch.Tensor, ...]:
+    return (torch.randn(1, 64, 56, 56).to(memory_format=torch.channels_last),)
+
+
 def _sampled() -> tuple[torch.Tensor, ...]:
     return torch.randn(IMAGE), torch.rand(2, 56, 56, 2) * 2 - 1
 
@@ -119,6 +128,8 @@ ROWS = (
     row("circular padding 2x64x56x56", lambda x: F.pad(x, (1, 1, 1, 1), "circular"), randn(IMAGE)),
     gradient("max pool 3x3/2 2x64x56x56", lambda x: F.max_pool2d(x, 3, 2, 1), randn(IMAGE)),
     gradient("group norm 2x64x56x56", lambda x: F.group_norm(x, 8), randn(IMAGE)),
+    row("group norm of 1x64x56x56, features last", lambda x: F.group_norm(x, 1), _features_last),
+    row("3x3 64 to 64 to 1 at 128", two_convolutions, randn((1, 64, 128, 128), (64, 64, 3, 3), (1, 64, 3, 3))),
     gradient("depthwise 3x3", *depthwise(3), quick=True),
     gradient("depthwise 3x3/2", *depthwise(3, 2)),
     row("depthwise 7x7", *depthwise(7)),

@@ -26,10 +26,12 @@ def _is_number(kind: Type) -> bool:
     return not is_boolean(kind)
 
 
-def _columns(g: Generator, value: Value) -> list[Value]:
+def _columns(g: Generator, value: Value, width: int = 1) -> list[Value]:
+    """Returns all pieces of rows that have `width` elements."""
     shape = value.type.static_shape
-    starts = [[*(0 for _ in shape[:-1]), column] for column in range(shape[-1])]
-    limits = [[*shape[:-1], column + 1] for column in range(shape[-1])]
+    firsts = range(shape[-1] + 1 - width)
+    starts = [[*(0 for _ in shape[:-1]), first] for first in firsts]
+    limits = [[*shape[:-1], first + width] for first in firsts]
     pairs = zip(starts, limits, strict=True)
     return [g.add(ops.Slice(value, first, last, [1] * len(shape))) for first, last in pairs]
 
@@ -43,6 +45,8 @@ def combined(g: Generator) -> None:
         op = ops.Multiply if g.chance(0.5) and is_float(value.type.element_type) else ops.Add
         first, second = g.pick(columns), g.pick(columns)
         made.append(g.add(op(first, second)) if g.chance(0.8) else first)
+    if g.chance(0.4):
+        made.insert(0, g.add(ops.Negate(g.pick(_columns(g, value, 2)))))
     g.offer(g.add(ops.Concatenate(made, value.type.rank - 1)))
 
 

@@ -22,7 +22,7 @@ def form_of(op: Operation) -> Form:
     if isinstance(op, ops.Pad) and cuts_nothing_off(op):
         return Padded(tuple(fresh(op.operand.type.shape)), op)
     if isinstance(op, ops.Concatenate) and interleaves(op.inputs, op.dimension):
-        return Interleaved(tuple(fresh(op.inputs[0].type.shape)), op)
+        return Interleaved(tuple(fresh((*op.inputs[0].type.shape[:-1], 1))), op)
     space = tuple(fresh(op.results[0].type.shape))
     return Pieces(space, op) if isinstance(op, ops.Concatenate) else Elementwise(space)
 

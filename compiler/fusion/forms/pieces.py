@@ -71,8 +71,8 @@ def _pieces(
 
 @dataclass(frozen=True, eq=False)
 class Interleaved(Form):
-    """A concatenation of single elements of several operands, one after the other: the loops run over the elements of
-    one operand, and those of all are written together."""
+    """A concatenation of rows of few elements: the loops run over the rows, and write the elements of all operands
+    together."""
 
     op: ops.Concatenate
 
@@ -81,16 +81,23 @@ class Interleaved(Form):
             yield from super().reads(op, demand)
             return
         for operand in dict.fromkeys(self.op.inputs):
-            yield operand, indices_of(self.space)
+            for at in self._places(operand):
+                yield operand, at
 
     def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
         return False
 
     def build(self, launches: Launches, group: Group) -> None:
         with launches.kernel() as ctx, ctx.nest(self.space):
-            at = indices_of(self.space)
-            for number, operand in enumerate(self.op.inputs):
-                ctx.store(self.op.result, (*at[:-1], constant(number)), ctx.element(operand, at))
+            elements = ((operand, at) for operand in self.op.inputs for at in self._places(operand))
+            for number, (operand, at) in enumerate(elements):
+                target = (*indices_of(self.space)[:-1], constant(number))
+                ctx.store(self.op.result, target, ctx.element(operand, at))
+
+    def _places(self, operand: Value) -> Iterator[Indices]:
+        """Yields the places of the elements of an operand's row."""
+        for number in range(operand.type.static_shape[-1]):
+            yield (*indices_of(self.space)[:-1], constant(number))
 
 
 @dataclass(frozen=True, eq=False)

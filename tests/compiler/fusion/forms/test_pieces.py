@@ -29,12 +29,10 @@ def test_empty_operands_have_no_launch() -> None:
 
 @pytest.mark.parametrize(
     ("dimension", "count", "lengths", "expected"),
-    [(2, 2, 1, 1), (2, 8, 1, 1), (2, 9, 1, 9), (2, 2, 2, 2), (1, 3, 1, 3)],
-    ids=["pairs", "eights", "too many", "not single", "not neighbours"],
+    [(2, 2, 1, 1), (2, 8, 1, 1), (2, 9, 1, 9), (2, 2, 4, 1), (2, 2, 5, 2), (1, 3, 1, 3)],
+    ids=["pairs", "eights", "too many", "fours", "too long", "not neighbours"],
 )
-def test_single_elements_of_several_operands_are_written_together(
-    dimension: int, count: int, lengths: int, expected: int
-) -> None:
+def test_rows_of_few_elements_are_written_together(dimension: int, count: int, lengths: int, expected: int) -> None:
     shape = [3, 40, 2]
     shape[dimension] = lengths
 
