@@ -38,6 +38,8 @@ class Sorting:
     key: Key | None = None
     is_order: bool = True
     """Whether `less` orders all elements, so that it does not matter which of them are compared."""
+    places: bool = False
+    """Whether `finish` stores the original places."""
 
     @property
     def extent(self) -> int:

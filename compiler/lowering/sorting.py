@@ -1,7 +1,8 @@
 """Sorting of the indices of a row's elements, stably; the elements themselves are not moved meanwhile. Rows whose
 comparator compares keys are sorted by these, by vectors (`place_sort`) or by digits (`radix`), others by a bottom-up
 merge sort, with any comparator. Rows that fit in scratch memory are sorted in one launch, each separately; long rows in
-one launch per pass, in which the merges of all rows are independent."""
+one launch per pass, in which the merges of all rows are independent. Many rows of few elements are sorted by
+`exchanges`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trivium.compiler.kernel import Register
-from trivium.compiler.lowering import key_sort, merging, place_sort, selection
+from trivium.compiler.lowering import exchanges, key_sort, merging, place_sort, selection
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, RunTimeIndex, Variable, indices_of, variable
 from trivium.compiler.lowering.launches import Launches, Temporary
@@ -62,7 +63,7 @@ def top_k(launches: Launches, op: ops.TopK) -> None:
         ctx.store(op.indices, at, ctx.b.convert(place, "i32"))
 
     key = key_of_number(op.operand.type.element_type, descending=True)
-    _sort(launches, Sorting(op, [op.operand], op.operand.type.rank - 1, op.k, greater, finish, key))
+    _sort(launches, Sorting(op, [op.operand], op.operand.type.rank - 1, op.k, greater, finish, key, places=True))
 
 
 def _is_greater(ctx: LoweringContext, one: Register, other: Register) -> Register:
@@ -71,6 +72,9 @@ def _is_greater(ctx: LoweringContext, one: Register, other: Register) -> Registe
 
 
 def _sort(launches: Launches, sorting: Sorting) -> None:
+    if exchanges.is_possible(sorting):
+        exchanges.sort(launches, sorting)
+        return
     if launches.target.shared_memory_bytes and sorting.is_order and sorting.extent >= merging.SHORTEST:
         merging.sort(launches, sorting)
         return
