@@ -73,6 +73,16 @@ def turned(matrices: jax.Array, vectors: jax.Array) -> jax.Array:
     return jnp.einsum("nij,nj->ni", matrices, vectors)
 
 
+def homogeneous(points: jax.Array) -> jax.Array:
+    return jnp.concatenate([points, jnp.ones((points.shape[0], 1))], -1)
+
+
+def medians(image: jax.Array) -> jax.Array:
+    """The median of each pixel and its neighbours."""
+    moved = [jnp.roll(image, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+    return jnp.sort(jnp.stack(moved, -1), -1)[..., 4]
+
+
 PLANES = normal(8, 128, 128) + 1j * normal(8, 128, 128, seed=1)
 
 ROWS = (
@@ -83,6 +93,8 @@ ROWS = (
     row("probabilities of 3 classes, 100k", jax.nn.softmax, normal(100_000, 3), quick=True),
     row("3x3 matrices by vectors, 100k", turned, normal(100_000, 3, 3), normal(100_000, 3, seed=1)),
     row("forces between 300 particles", forces, 6 * uniform(300, 3)),
+    row("homogeneous coordinates of 100k", homogeneous, normal(100_000, 3)),
+    row("medians of 3x3 pixels, 512x512", medians, uniform(512, 512)),
     row("transpose (2, 0, 1) of 64x128x128", lambda x: x.transpose(2, 0, 1), normal(64, 128, 128), quick=True),
     row("sums of columns 1024x1024", lambda x: x.sum(0), normal(1024, 1024)),
     row("every third 1024x1024", lambda x: x[::2, ::3], normal(1024, 1024)),

@@ -1,6 +1,6 @@
 """Contractions that need no template: products of a matrix and one vector in which each sum runs along a row in memory,
-and windows that slide along memory, each over one channel, and their gradients. The own loops of a kernel read operands
-as they lie; a template would rearrange them for its lanes, and use that once."""
+products of tiny matrices, and windows that slide along memory, each over one channel, and their gradients. The own
+loops of a kernel read operands as they lie; a template would rearrange them for its lanes, and use that once."""
 
 from __future__ import annotations
 
@@ -16,8 +16,16 @@ SHORTEST = 128
 """The length of a sum from which on folding the lanes is a small part of it."""
 LARGEST = 49
 """The size of a window up to which sliding along memory is faster: 7 x 7."""
+TINY = 64
+"""The number of terms of all sums of a product of 4x4 matrices."""
 TERMS = 16
 """The terms of a sum, folded in lanes, that take as long as one operation on the sum, which is not."""
+
+
+def has_tiny_matrices(contraction: Contraction) -> bool:
+    """Whether there are many products of matrices that are too small for tiles: loops compute one in each lane."""
+    products = math.prod(loop.extent for loop in contraction.loops if loop.role != "batch")
+    return products <= TINY < math.prod(contraction.extents("batch"))
 
 
 def sums_along_memory(contraction: Contraction) -> bool:

@@ -4,13 +4,12 @@ function that it emits for one, with the kernel's own epilogue as the sink."""
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction import matrix_tiling
-from trivium.backends.cpu.contraction.along_memory import slides_along_memory, sums_along_memory
+from trivium.backends.cpu.contraction.along_memory import has_tiny_matrices, slides_along_memory, sums_along_memory
 from trivium.backends.cpu.contraction.dot_template import DotTemplate
 from trivium.backends.cpu.contraction.matrix_template import ROW_BYTES, MatrixTemplate
 from trivium.backends.cpu.contraction.plan import Plan, plan
@@ -38,9 +37,6 @@ from trivium.compiler.target import MatrixInstruction
 EXACT_INTEGERS = 1 << 24
 """Up to this magnitude, f32 represents every integer: products of small integers are added exactly in f32."""
 
-TINY = 64
-"""The number of products of matrices, those of 4x4 for example, up to which one product is too small for tiles."""
-
 _WIDENED = {"f32": FLOATS - {"f64", "f8E8M0FNU"}, "f64": FLOATS - {"f8E8M0FNU"}}
 """The types that are converted to f32 or f64 when they are read. Padding is read as zero bits, which f8E8M0FNU does not
 take for zero."""
@@ -62,14 +58,11 @@ def supports(kernel: Kernel) -> bool:
 
 
 def chosen(kernel: Kernel, packed: str | None) -> bool:
-    """Whether the template is what computes this kernel, whose operand `packed`, if any, is stored in its tiles: not
-    products of tiny matrices, which loops compute with a matrix in each lane."""
+    """Whether the template is what computes this kernel, whose operand `packed`, if any, is stored in its tiles."""
     contraction = kernel.contraction
     if contraction is None or not supports(kernel):
         return False
-    products = math.prod(loop.extent for loop in contraction.loops if loop.role != "batch")
-    plain = products <= TINY < math.prod(contraction.extents("batch")) or sums_along_memory(contraction)
-    return packed is not None or not plain
+    return packed is not None or not (sums_along_memory(contraction) or has_tiny_matrices(contraction))
 
 
 def _is_readable(contraction: Contraction) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
 from tests.compiler.targets import TARGET
-from trivium.backends.cpu.contraction.along_memory import slides_along_memory, sums_along_memory
+from trivium.backends.cpu.contraction.along_memory import has_tiny_matrices, slides_along_memory, sums_along_memory
 from trivium.compiler.lower import lower
 from trivium.compiler.pipeline import optimize
 from trivium.ir import ops
@@ -47,6 +47,25 @@ def test_which_products_run_in_plain_loops(
     module = product(left, right, along)
     assert is_plain(module) == plain
     expect_same(module, [some(*left), some(*right, seed=1)])
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "tiny"),
+    [
+        ((100, 4, 4), (100, 4, 4), True),
+        ((100, 3, 3), (100, 3), True),
+        ((100, 3, 7), (100, 7, 3), True),
+        ((100, 4, 5), (100, 5, 4), False),
+        ((64, 4, 4), (64, 4, 4), False),  # few matrices
+    ],
+)
+def test_which_matrices_are_tiny(left: tuple[int, ...], right: tuple[int, ...], tiny: bool) -> None:
+    numbers = ops.DotDimensionNumbers((0,), (0,), (2,), (1,))
+    module = program_of([tensor(*left), tensor(*right)], lambda b, x, y: b.add(ops.DotGeneral(x, y, numbers)))
+    (kernel,) = lower(optimize(module), TARGET).kernels()
+    assert kernel.contraction is not None
+    assert has_tiny_matrices(kernel.contraction) == tiny
+    expect_same(module, [some(*left), some(*right, seed=1)], tolerance=1e-6)
 
 
 def test_work_on_the_sums_is_done_in_lanes() -> None:
