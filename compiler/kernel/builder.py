@@ -294,7 +294,8 @@ class KernelBuilder:
 
 
 class LoopFrame:
-    """An open loop: `index`/`indices`, `carried` inside; `yield_` ends the body; `result`/`results` after it."""
+    """An open loop: `index`/`indices`, `carried` inside; `yield_` ends the body; `result`/`results` after it, and
+    `loop`, the instruction."""
 
     def __init__(self, builder: KernelBuilder, loop: Loop):
         self._builder = builder
