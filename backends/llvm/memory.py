@@ -75,7 +75,7 @@ def store_interleaved(code: Code, address: Address, values: Sequence[ll.Value], 
     """Writes a few held values, the elements of each of which are as far apart as there are values, and the first ones
     neighbours: whole vectors from `address` on."""
     raw = [code.splat(to_memory(code, value, address.dtype), lanes) for value in values]
-    width = min(lanes, _register_lanes(code, raw[0].type))
+    width = min(lanes, code.target.vector_bytes // _bytes(raw[0].type))
     for begin in range(0, lanes, width):
         own = tuple(range(begin, begin + width))
         vectors = interleaved(code, [code.shuffle(each, own) for each in raw] if width < lanes else raw, width)
@@ -87,17 +87,12 @@ def load_interleaved(code: Code, address: Address, count: int, lanes: int) -> li
     """Returns `count` held values, which together are the whole vectors from `address` on, as `store_interleaved`
     writes them."""
     type_ = memory_type(address.dtype)
-    width = min(lanes, _register_lanes(code, ll.VectorType(type_, lanes)))
+    width = min(lanes, code.target.vector_bytes // _bytes(type_))
     vector = ll.VectorType(type_, width)
     places = [_pointer(code, address, code.iadd(address.base, at)) for at in range(0, count * lanes, width)]
     raw = [load_vector(code, place, vector) for place in places]
     parts = [taken_apart(code, raw[first : first + count], width) for first in range(0, len(raw), count)]
     return [from_memory(code, code.joined(pieces), address.dtype) for pieces in zip(*parts, strict=True)]
-
-
-def _register_lanes(code: Code, vector: ll.Type) -> int:
-    """Returns the number of elements of a vector that a register holds."""
-    return code.target.vector_bytes // _bytes(vector)
 
 
 def interleaved(code: Code, vectors: list[ll.Value], lanes: int) -> list[ll.Value]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -50,8 +49,7 @@ def written_out(kernel: Kernel, fused: bool) -> Kernel | None:
         case [Loop() as loop] if kernel.attention is None and _is_short(loop):
             builder = KernelBuilder(kernel.name)
             builder.params.extend(kernel.params)
-            writer = _Writer(builder, sum_of(kernel) if fused else None)
-            writer.kernel(constants, loop)
+            _Writer(builder, sum_of(kernel) if fused else None).kernel(constants, loop)
             return builder.build()
     return None
 
@@ -68,13 +66,12 @@ def _is_short(loop: Loop) -> bool:
     plain = all(isinstance(i, kinds) for i in walk(loop.body))
     if loop.kind != "parallel" or not (plain and known and decided):
         return False
-    size = _size(loop.body)
-    return size <= LARGEST and (bool(inner) or _remaining(loop, size) < len(loop.extents))
+    return _size(loop.body) <= LARGEST and (bool(inner) or _remaining(loop) < len(loop.extents))
 
 
-def _remaining(loop: Loop, size: float) -> int:
-    """Returns how many of a loop's dimensions remain, if its body has `size` instructions."""
-    remaining = len(loop.extents)
+def _remaining(loop: Loop) -> int:
+    """Returns how many of a loop's dimensions remain."""
+    remaining, size = len(loop.extents), _size(loop.body)
     while remaining > 1 and isinstance(extent := loop.extents[remaining - 1], int):
         size *= extent
         if extent > LONGEST or size > LARGEST or all(e == 1 for e in loop.extents[: remaining - 1]):
@@ -112,7 +109,7 @@ class _Writer:
         """Copies the loop of a kernel, of which the first dimensions remain, and the constants before it."""
         for each in constants:
             self._instruction(each)
-        remaining = _remaining(loop, _size(loop.body))
+        remaining = _remaining(loop)
         with self._b.parallel(*loop.extents[:remaining]) as indices:
             self._values.update(zip(loop.indices, indices, strict=False))
             for _ in self._iterations(loop, remaining):
@@ -198,16 +195,12 @@ class _Writer:
         self._values.update(zip(branch.outcomes, results, strict=True))
 
     def _inside(self, block: Block) -> list[Register]:
-        with self._scope():
-            return self._block(block)
-
-    @contextmanager
-    def _scope(self) -> Iterator[None]:
-        """Forgets, at the end, what was found inside."""
+        """Copies a block, and forgets at its end what was found inside."""
         outer = self._values, self._known, self._loaded
         self._values, self._known, self._loaded = (dict(found) for found in outer)  # type: ignore[arg-type]
-        yield
+        results = self._block(block)
         self._values, self._known, self._loaded = outer
+        return results
 
     def _loop(self, loop: Loop) -> None:
         """Writes out a loop."""

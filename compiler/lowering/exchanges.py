@@ -27,7 +27,7 @@ class _Element:
     """What belongs to a place of a row: its key if there are keys, the elements of all operands, and its first place
     if that is needed."""
 
-    key: Scalar | None
+    key: Register | None
     values: list[Scalar]
     place: Register
 
@@ -66,8 +66,8 @@ def _element(ctx: LoweringContext, sorting: Sorting, variables: list[Variable], 
 
 def _in_order(ctx: LoweringContext, sorting: Sorting, one: _Element, other: _Element) -> list[_Element]:
     """Returns two neighbours, exchanged if the second one comes before the first."""
-    if one.key is not None:
-        before = ctx.b.compare("LT", other.key, one.key)  # type: ignore[arg-type]
+    if one.key is not None and other.key is not None:
+        before = ctx.b.compare("LT", other.key, one.key)
     else:
         before = sorting.less(ctx, other.values, one.values)
     pairs = [(one, other), (other, one)]

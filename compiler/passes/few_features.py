@@ -4,6 +4,7 @@ these taps, and the result is the sum of their images, each moved by its tap."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -11,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from trivium.compiler.lowering.contraction import operand_order
+from trivium.compiler.passes.layout import is_plain
 from trivium.compiler.passes.manager import Pass, blocks
 from trivium.ir import ops
 from trivium.ir.builder import Rewriter
 from trivium.ir.core import Value
 from trivium.ir.func import Module
-from trivium.ir.types import F32, F64
 
 LARGE = 4 << 20
 """The size of an array in bytes from which it is read from memory rather than from caches."""
@@ -43,7 +44,7 @@ class FewFeatures(Pass):
     vector_bytes: int
 
     def run(self, module: Module) -> bool:
-        found = [op for block in blocks(module) for op in block if isinstance(op, ops.Convolution) and _is_plain(op)]
+        found = [op for block in blocks(module) for op in block if isinstance(op, ops.Convolution) and _is_possible(op)]
         turned = [(op, dimensions) for op in found if (dimensions := self._dimensions(op))]
         for op, dimensions in turned:
             _rewrite(op, dimensions)
@@ -74,16 +75,11 @@ def _cost(op: ops.Convolution, dimensions: Sequence[int], lanes: int) -> float:
     return -(-wide // lanes) * left + moved + turned
 
 
-def _is_plain(op: ops.Convolution) -> bool:
-    """Whether a convolution is one of floats, without groups and holes, whose result has its features last."""
-    numbers, kind = op.dimension_numbers, op.result.type.element_type
-    if kind not in (F32, F64) or any(operand.type.element_type is not kind for operand in op.operands):
+def _is_possible(op: ops.Convolution) -> bool:
+    """Whether a convolution can be rewritten, and its result has its features last."""
+    if not is_plain(op) or any(op.window_reversal or ()) or op.result.type.size == 0 or op.rhs.type.size == 0:
         return False
-    if op.feature_group_count != 1 or op.batch_group_count != 1 or any(step != 1 for step in op.lhs_dilation or ()):
-        return False
-    if any(op.window_reversal or ()) or op.result.type.size == 0 or op.rhs.type.size == 0:
-        return False
-    return numbers.output_feature_dimension == op.result.type.rank - 1
+    return op.dimension_numbers.output_feature_dimension == op.result.type.rank - 1
 
 
 def _features(op: ops.Convolution) -> int:
@@ -104,17 +100,15 @@ def _rewrite(op: ops.Convolution, dimensions: Sequence[int]) -> None:
     apart = [_each(op.rhs_dilation, op)[d] for d in dimensions]
     wide = _wide(rewriter, op, dimensions)
     numbers, shape = op.dimension_numbers, op.result.type.static_shape
-    total: Value | None = None
+    moved = []
     for number, tap in enumerate(itertools.product(*map(range, sizes))):
         starts = [0] * len(shape)
         for dimension, position, step in zip(dimensions, tap, apart, strict=True):
             starts[numbers.output_spatial_dimensions[dimension]] = position * step
         starts[numbers.output_feature_dimension] = number * features
         limits = [start + extent for start, extent in zip(starts, shape, strict=True)]
-        moved = rewriter.add(ops.Slice(wide, starts, limits, [1] * len(shape)))
-        total = moved if total is None else rewriter.add(ops.Add(total, moved))
-    assert total is not None, "there are several taps"
-    rewriter.replace(total)
+        moved.append(rewriter.add(ops.Slice(wide, starts, limits, [1] * len(shape))))
+    rewriter.replace(functools.reduce(lambda total, one: rewriter.add(ops.Add(total, one)), moved))
 
 
 def _wide(rewriter: Rewriter, op: ops.Convolution, dimensions: Sequence[int]) -> Value:

@@ -21,7 +21,7 @@ from trivium.ir.builder import Rewriter
 from trivium.ir.core import Block, Operation, Value
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.func import Module
-from trivium.ir.types import TensorType
+from trivium.ir.types import F32, F64, TensorType
 
 LEAST_POSITIONS = 512
 """The number of positions of the result from which it pays off to turn a convolution's kernel that is only known at run
@@ -144,6 +144,14 @@ class _Sinking:
 def is_channelwise(op: ops.Convolution) -> bool:
     """Whether each channel of the image has kernels of its own, as in a depthwise convolution."""
     return op.feature_group_count > 1 == op.rhs.type.shape[op.dimension_numbers.kernel_input_feature_dimension]
+
+
+def is_plain(op: ops.Convolution) -> bool:
+    """Whether a convolution is one of f32 or f64, without groups, and without holes in its image."""
+    kind = op.result.type.element_type
+    if kind not in (F32, F64) or any(operand.type.element_type is not kind for operand in op.operands):
+        return False
+    return op.feature_group_count == 1 == op.batch_group_count and all(step == 1 for step in op.lhs_dilation or ())
 
 
 def has_lines(op: ops.Convolution) -> bool:

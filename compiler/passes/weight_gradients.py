@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from trivium.compiler.passes.layout import is_plain
 from trivium.compiler.passes.manager import Pass, blocks
 from trivium.compiler.passes.padding import with_zeros
 from trivium.ir import ops
 from trivium.ir.builder import Rewriter
 from trivium.ir.core import Value
 from trivium.ir.func import Module
-from trivium.ir.types import F32, F64
 
 FEWEST_TERMS = 512
 """The number of terms of each sum from which it pays off to transpose the image."""
@@ -38,12 +38,8 @@ class WeightGradients(Pass):
         return bool(found)
 
     def _gains(self, op: ops.Convolution) -> bool:
-        numbers, kind = op.dimension_numbers, op.result.type.element_type
-        if kind not in (F32, F64) or any(operand.type.element_type is not kind for operand in op.operands):
-            return False
-        if op.feature_group_count != 1 or op.batch_group_count != 1 or any(step != 1 for step in op.lhs_dilation or ()):
-            return False
-        if any(amount < 0 for pair in op.padding or () for amount in pair):
+        numbers = op.dimension_numbers
+        if not is_plain(op) or any(amount < 0 for pair in op.padding or () for amount in pair):
             return False
         taps = _extent(op.result, numbers.output_spatial_dimensions)
         window = _extent(op.rhs, numbers.kernel_spatial_dimensions)
