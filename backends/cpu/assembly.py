@@ -11,6 +11,7 @@ from trivium.backends.cpu.contraction.constants import PackedConstant
 from trivium.backends.cpu.host_names import described
 from trivium.backends.cpu.program import Emitted, emit_program
 from trivium.backends.cpu.target import CpuTarget, machine_of
+from trivium.backends.llvm.split_module import split
 from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Packing
 from trivium.compiler.constants import References
 from trivium.compiler.program import Constant, Program, Step
@@ -57,7 +58,7 @@ def _artifact(
         runtime=native.VERSION,
         threads=target.threads,
         producer=f"llvmlite {llvmlite.__version__}",
-        code=jit.compile_module(str(emitted.module), target),
+        code=jit.compile_module(split(emitted.module), target),
         inputs=tuple(map(interface.slot, program.inputs)),
         outputs=tuple(map(interface.slot, program.outputs)),
         arena_size=emitted.arena_size,

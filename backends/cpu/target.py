@@ -15,7 +15,7 @@ from trivium.compiler.target import FusionLimits, LayoutCosts, MatrixInstruction
 from trivium.ir.errors import Error
 
 # Measurements show that on code that is already vectorized, level 1 is as fast as level 3.
-CODE_GENERATION = {"opt": 1, "reloc": "pic", "codemodel": "default"}
+CODE_GENERATION: dict[str, int | str] = {"opt": 1, "reloc": "pic", "codemodel": "default"}
 
 FALSE_DEPENDENCIES = "+false-deps-range,+false-deps-perm"
 """Some processors let these instructions wait for the register that they overwrite, unless it was cleared before. LLVM
@@ -131,16 +131,26 @@ class CpuTarget(LlvmTarget):
         """Returns the features, and which properties of processors code generation takes into account."""
         return f"{self.features},{FALSE_DEPENDENCIES}" if self.orders_zeros else self.features
 
+    @property
+    def code_generation(self) -> dict[str, int | str]:
+        """The options of LLVM's code generator."""
+        return CODE_GENERATION
+
     def machine(self) -> llvm.TargetMachine:
-        """Returns LLVM's code generator."""
-        return code_generator(self.triple, self.cpu, self.tuned_features, **CODE_GENERATION)
+        """Returns LLVM's code generator. It is kept, because its tables take longer to make than the code of a small
+        program; llvmlite lets one thread use it at a time."""
+        return _kept_code_generator(self.triple, self.cpu, self.tuned_features, **self.code_generation)
+
+    def new_machine(self) -> llvm.TargetMachine:
+        """Returns another code generator, which a thread has for itself."""
+        return _code_generator(self.triple, self.cpu, self.tuned_features, **self.code_generation)
 
 
-@functools.cache
-def code_generator(triple: str, cpu: str, features: str, **options: int | str) -> llvm.TargetMachine:
-    """Returns LLVM's code generator for a processor. It is kept, because its tables take longer to make than the code
-    of a small program; llvmlite lets one thread use it at a time."""
+def _code_generator(triple: str, cpu: str, features: str, **options: int | str) -> llvm.TargetMachine:
     return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, **options)
+
+
+_kept_code_generator = functools.cache(_code_generator)
 
 
 def machine_of(target: CpuTarget) -> Machine:

@@ -35,6 +35,7 @@ SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_HASH, SHT_DYNAMIC, SHT_NOBIT
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS = 1, 2, 4, 0x400
 SHN_UNDEF, SHN_LORESERVE, SHN_ABS = 0, 0xFF00, 0xFFF1
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
+STV_HIDDEN = 2
 STT_NOTYPE, STT_SECTION, STT_FILE, STT_TLS = 0, 3, 4, 6
 PT_LOAD, PT_DYNAMIC, PT_GNU_STACK, PT_GNU_RELRO = 1, 2, 0x6474E551, 0x6474E552
 PF_X, PF_W, PF_R = 1, 2, 4
@@ -68,6 +69,8 @@ class Symbol:
     section: int
     value: int
     size: int
+    hidden: bool = False
+    """Whether only the files that are linked together may refer to it."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +148,8 @@ def _symbols(table: Section, sections: list[Section]) -> list[Symbol]:
     names = sections[table.link].data
     rows = _table(table.data, 0, table.size // SYMBOL.itemsize, SYMBOL, "its symbols")
     return [
-        Symbol(_name(names, name), info >> 4, info & 15, section, value, size)
-        for name, info, _, section, value, size in rows.tolist()
+        Symbol(_name(names, name), info >> 4, info & 15, section, value, size, other & 3 == STV_HIDDEN)
+        for name, info, other, section, value, size in rows.tolist()
     ]
 
 

@@ -1,5 +1,5 @@
-"""Links the object file that LLVM emits to a shared object: the work of a linker, for one file of position-independent
-code, so that users need none. `dlopen` accepts the result, debuggers and profilers can read it, and it can be unloaded.
+"""Links the object files that LLVM emits to a shared object: the work of a linker, for position-independent code, so
+that users need none. `dlopen` accepts the result, debuggers and profilers can read it, and it can be unloaded.
 
 Functions of the runtime and of the C library stay undefined symbols, called by stubs through a table of addresses that
 the dynamic linker fills in. It finds them in the libraries that the file names as needed, as for any library: the
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trivium.backends.llvm import elf
+from trivium.backends.llvm import elf, merging
 from trivium.backends.llvm.relocations import ABSOLUTE, MACHINES, Kind, Machine
 from trivium.ir.errors import CompileError
 
@@ -23,10 +23,10 @@ WRITE, ALLOC, EXECUTE = elf.SHF_WRITE, elf.SHF_ALLOC, elf.SHF_EXECINSTR
 PROGBITS, NOBITS = elf.SHT_PROGBITS, elf.SHT_NOBITS
 
 
-def link(object_file: bytes, needed: Sequence[str] = ()) -> bytes:
-    """Returns the shared object. It exports the file's global symbols; undefined ones are looked up in the libraries
-    `needed`, by their names."""
-    source = elf.read_object(object_file)
+def link(object_files: Sequence[bytes], needed: Sequence[str] = ()) -> bytes:
+    """Returns the shared object. It exports the files' global symbols that are not hidden; undefined ones are looked up
+    in the libraries `needed`, by their names."""
+    source = merging.merge([elf.read_object(each) for each in object_files])
     if source.machine not in MACHINES:
         raise CompileError(f"there is no way to link code of ELF machine {source.machine}, expected x86-64 or AArch64")
     return _Link(source, MACHINES[source.machine], needed).result()

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from unittest.mock import patch
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from tests.random_programs import in_place
@@ -25,7 +24,7 @@ from tests.random_programs.tracked import Tracked, difference
 from tests.random_programs.tracking import Tracker
 from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget, code_generator, host
+from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget, host
 from trivium.compiler import memory_scheduler, pipeline
 from trivium.compiler.donation import DONOR
 from trivium.compiler.lower import lower
@@ -68,8 +67,9 @@ class Legalized(CpuTarget):
     """Returns a target whose vectors LLVM splits into those of the host. Compiling is fast, because the instructions
     themselves are not under test."""
 
-    def machine(self) -> llvm.TargetMachine:
-        return code_generator(self.triple, self.cpu, self.features, **{**CODE_GENERATION, "opt": 0})
+    @property
+    def code_generation(self) -> dict[str, int | str]:
+        return {**CODE_GENERATION, "opt": 0}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.backends.harness import elementwise, load
-from trivium.backends import cache
+from trivium.backends import cache, native
 from trivium.backends.cpu import jit
 from trivium.backends.cpu.code import Code, _memory_path
 from trivium.backends.cpu.target import host
@@ -41,7 +41,7 @@ def test_an_entry_that_is_not_a_shared_object_is_compiled_again(
 ) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", str(tmp_path))
     text = THREE(host().triple)
-    whole = jit.compile_module(text, host())
+    whole = jit.compile_module([text], host())
     junk = {
         "magic": b"\x7fALF" + whole[4:],
         "kind": whole[:16] + b"\x07" + whole[17:],
@@ -53,24 +53,43 @@ def test_an_entry_that_is_not_a_shared_object_is_compiled_again(
     }[change]
     kept = cache.default()
     assert kept is not None
-    kept.put(jit._key(text, host()), junk)
-    assert jit.compile_module(text, host()) == whole
-    assert kept.get(jit._key(text, host())) == whole
+    kept.put(jit._key([text], host()), junk)
+    assert jit.compile_module([text], host()) == whole
+    assert kept.get(jit._key([text], host())) == whole
 
 
 def test_keys_distinguish_targets() -> None:
     text = THREE(host().triple)
     others = [replace(host(), cpu="another"), replace(host(), features="+none"), replace(host(), triple="none")]
-    assert len({jit._key(text, target) for target in (host(), *others)}) == 4
+    assert len({jit._key([text], target) for target in (host(), *others)}) == 4
 
 
 def test_what_llvm_refuses_is_an_error() -> None:
     with pytest.raises(CompileError, match="LLVM refuses the emitted module"):
-        jit.compile_module("define i32 @f() { ret i64 3 }", host())
+        jit.compile_module(["define i32 @f() { ret i64 3 }"], host())
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_parts_are_compiled_at_the_same_time(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On however many threads, they become the same shared object."""
+    monkeypatch.setattr(native, "num_threads", lambda: threads)
+    kernels = 'target triple = "{}"\ndefine i32 @f{}(i32 %x) {{\n%y = mul i32 %x, {}\nret i32 %y\n}}'.format
+    parts = [kernels(host().triple, n, n + 3) for n in range(20)]
+    shared = jit.compile_module(parts, host())
+    code = Code(shared)
+    assert [CFUNCTYPE(c_int, c_int)(code.address(f"f{n}"))(7) for n in range(20)] == [7 * (n + 3) for n in range(20)]
+    monkeypatch.setattr(native, "num_threads", lambda: 1)
+    assert jit.compile_module(parts, host()) == shared
+
+
+def test_a_part_that_llvm_refuses_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "num_threads", lambda: 2)
+    with pytest.raises(CompileError, match="LLVM refuses the emitted module"):
+        jit.compile_module([THREE(host().triple), "define i32 @f() { ret i64 3 }"], host())
 
 
 def three() -> Code:
-    return Code(jit.compile_module(THREE(host().triple), host()))
+    return Code(jit.compile_module([THREE(host().triple)], host()))
 
 
 def answer(code: Code) -> int:
@@ -125,7 +144,7 @@ def test_modules_are_not_dropped_before_they_are_closed(monkeypatch: pytest.Monk
 def test_programs_do_not_get_each_others_code() -> None:
     """Descriptors of files in memory are reused, and the dynamic linker would identify files by them."""
     texts = [f'target triple = "{host().triple}"\ndefine i32 @three() {{ ret i32 {n} }}' for n in range(20)]
-    codes = [Code(jit.compile_module(text, host())) for text in texts]
+    codes = [Code(jit.compile_module([text], host())) for text in texts]
     assert [answer(code) for code in codes] == list(range(20))
     assert len({_memory_path(5, number) for number in range(1, 1000)}) == 999
 

@@ -37,7 +37,7 @@ def of_memory(emit: Callable[[Code, ll.Value], None]) -> Callable[[int], None]:
 def compiled(module: ll.Module, kind: Callable[[int], Callable], target: CpuTarget) -> Callable:
     """Returns the function `test` of a module."""
     module.triple = target.triple
-    code = Loaded(link(target.machine().emit_object(parsed(str(module)))))
+    code = Loaded(link([target.machine().emit_object(parsed(str(module)))]))
     call = kind(code.address("test"))
 
     def run(*arguments: int) -> int:

@@ -116,7 +116,7 @@ define ptr @environment() {
 
 @pytest.fixture(scope="module")
 def library() -> ctypes.CDLL:
-    return loaded(link(object_file(EVERYTHING, host().triple), ["libm.so.6"]))
+    return loaded(link([object_file(EVERYTHING, host().triple)], ["libm.so.6"]))
 
 
 def test_tables(library: ctypes.CDLL) -> None:
@@ -151,26 +151,26 @@ def test_only_what_is_global_is_exported(library: ctypes.CDLL) -> None:
 
 def test_a_library_that_is_missing() -> None:
     with pytest.raises(OSError, match=r"libnothing\.so"):
-        loaded(link(object_file(EVERYTHING, host().triple), ["libnothing.so"]))
+        loaded(link([object_file(EVERYTHING, host().triple)], ["libnothing.so"]))
 
 
 def test_a_function_that_is_missing() -> None:
     text = "declare i32 @nobody_has_this()\ndefine i32 @f() {\n%x = call i32 @nobody_has_this()\nret i32 %x\n}"
     with pytest.raises(OSError, match="undefined symbol: nobody_has_this"):
-        loaded(link(object_file(text, host().triple)))
+        loaded(link([object_file(text, host().triple)]))
 
 
 def test_many_functions() -> None:
     """The hash table locates each of them."""
     text = "\n".join(f"define i32 @function.{n}() {{ ret i32 {n} }}" for n in range(500))
-    library = loaded(link(object_file(text, host().triple)))
+    library = loaded(link([object_file(text, host().triple)]))
     assert [library[f"function.{n}"]() for n in range(500)] == list(range(500))
 
 
 @pytest.mark.parametrize("text", ["", "@x = global i32 7", "define void @f() { ret void }"])
 @pytest.mark.parametrize("triple", TRIPLES)
 def test_files_of_little(text: str, triple: str) -> None:
-    assert elf.is_shared_object(link(object_file(text, triple)))
+    assert elf.is_shared_object(link([object_file(text, triple)]))
 
 
 # The format
@@ -193,7 +193,7 @@ def section_of(data: bytes, name: str) -> np.void:
 def test_segments(triple: str) -> None:
     """No page is both written and executed, none has two sets of rights, and the dynamic linker's tables become
     read-only."""
-    _, segments, _ = tables(link(object_file(EVERYTHING, triple), ["libm.so.6"]))
+    _, segments, _ = tables(link([object_file(EVERYTHING, triple)], ["libm.so.6"]))
     loads = segments[segments["type"] == elf.PT_LOAD]
     assert [int(flags) for flags in loads["flags"]] == [4, 5, 6, 6]
     page = int(loads["alignment"][0])
@@ -212,7 +212,7 @@ def test_segments(triple: str) -> None:
 @pytest.mark.parametrize("triple", TRIPLES)
 def test_readelf_is_content(triple: str, tmp_path: Path) -> None:
     file = tmp_path / "x.so"
-    file.write_bytes(link(object_file(EVERYTHING, triple), ["libm.so.6"]))
+    file.write_bytes(link([object_file(EVERYTHING, triple)], ["libm.so.6"]))
     shown = subprocess.run(["readelf", "--all", "--wide", str(file)], capture_output=True, text=True, check=True)
     assert "readelf: " not in shown.stderr  # an error or a warning
     assert "Shared library: [libm.so.6]" in shown.stdout
@@ -225,7 +225,7 @@ def test_readelf_is_content(triple: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
 def test_gdb_knows_the_functions(tmp_path: Path) -> None:
     file = tmp_path / "x.so"
-    file.write_bytes(link(object_file(EVERYTHING, host().triple), ["libm.so.6"]))
+    file.write_bytes(link([object_file(EVERYTHING, host().triple)], ["libm.so.6"]))
     command = ["gdb", "-batch", "-nx", "-ex", "info address twice", "-ex", "disassemble lookup", str(file)]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert 'Symbol "twice" is at 0x' in shown.stdout
@@ -279,7 +279,7 @@ EXIT = struct.pack("<2I", 0xD2800BA8, 0xD4000001)  # mov x8, #93; svc #0: the pr
 @pytest.mark.skipif(shutil.which("qemu-aarch64") is None, reason="qemu-aarch64 is not installed")
 def test_code_for_aarch64_runs(tmp_path: Path) -> None:
     """Runs as a program without libraries, whose first instruction is that of `start`."""
-    data = bytearray(link(object_file(ON_AARCH64, TRIPLES[1])))
+    data = bytearray(link([object_file(ON_AARCH64, TRIPLES[1])]))
     symbols = section_of(bytes(data), ".dynsym")
     exit_, start = np.frombuffer(data, elf.SYMBOL, 2, symbols["offset"] + elf.SYMBOL.itemsize)["value"]
     text = section_of(bytes(data), ".text")
@@ -295,7 +295,7 @@ def test_code_for_aarch64_runs(tmp_path: Path) -> None:
 def test_stubs_of_aarch64() -> None:
     """They load from their slots: `adrp x16`, `ldr x17, [x16]`, `br x17`, whose distances are decoded here."""
     text = "declare void @a()\ndeclare void @b()\ndefine void @f() {\ncall void @a()\ncall void @b()\nret void\n}"
-    data = link(object_file(text, TRIPLES[1]))
+    data = link([object_file(text, TRIPLES[1])])
     plt, got = section_of(data, ".plt"), section_of(data, ".got")
     for number in range(2):
         at = 16 * number
@@ -322,20 +322,20 @@ def test_stubs_of_aarch64() -> None:
 @pytest.mark.parametrize("triple", TRIPLES)
 def test_sections_that_need_a_linker(text: str, reason: str, triple: str) -> None:
     with pytest.raises(CompileError, match=reason):
-        link(object_file(text, triple))
+        link([object_file(text, triple)])
 
 
 def test_code_of_another_machine() -> None:
     text = object_file("define void @f() { ret void }", "riscv64-unknown-linux-gnu")
     with pytest.raises(CompileError, match="no way to link code of ELF machine 243"):
-        link(text)
+        link([text])
 
 
 def test_code_that_is_not_position_independent() -> None:
     machine = llvm.Target.from_triple(TRIPLES[0]).create_target_machine(reloc="static", codemodel="large")
     text = f'target triple = "{TRIPLES[0]}"\n@x = global i32 1\ndefine ptr @f() {{ ret ptr @x }}'
     with pytest.raises(CompileError, match=r"the section \.ltext"):
-        link(machine.emit_object(llvm.parse_assembly(text)))
+        link([machine.emit_object(llvm.parse_assembly(text))])
 
 
 def relocations_at(data: bytes) -> int:
@@ -348,7 +348,7 @@ def test_an_address_in_code() -> None:
     data = bytearray(object_file("@x = global i32 1\ndefine ptr @f() { ret ptr @x }", TRIPLES[0]))
     struct.pack_into("<I", data, relocations_at(bytes(data)) + elf.RELOCATION.fields["kind"][1], 1)
     with pytest.raises(CompileError, match=r"an address in \.text"):
-        link(bytes(data))
+        link([bytes(data)])
 
 
 @pytest.mark.parametrize(
@@ -361,22 +361,22 @@ def test_damaged_relocations(field: str, value: int, reason: str) -> None:
     at = relocations_at(bytes(data))
     data[at + offset : at + offset + kind.itemsize] = value.to_bytes(kind.itemsize, "little")
     with pytest.raises(CompileError, match=reason):
-        link(bytes(data))
+        link([bytes(data)])
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", bytes(64), b"!<arch>\n" + bytes(100), elf.IDENT + bytes(57)])
 def test_files_that_are_not_object_files(data: bytes) -> None:
     with pytest.raises(CompileError):
-        link(data)
+        link([data])
     assert not elf.is_shared_object(data)
 
 
 @pytest.mark.parametrize("triple", TRIPLES)
 def test_truncated_files(triple: str) -> None:
     whole = object_file(EVERYTHING, triple)
-    shared = link(whole)
+    shared = link([whole])
     for length in range(0, len(whole), 97):
         with pytest.raises(CompileError):
-            link(whole[:length])
+            link([whole[:length]])
     assert elf.is_shared_object(shared)
     assert not any(elf.is_shared_object(shared[:length]) for length in range(0, len(shared), 97))
