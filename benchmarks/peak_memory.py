@@ -62,16 +62,22 @@ def ours(module: Any, arguments: Sequence[Any]) -> dict[str, int]:
     return {"planned": stats.temp_size_in_bytes, "resident": grown - stats.output_size_in_bytes}
 
 
-def xla(module: Any, arguments: Sequence[Any]) -> dict[str, int]:
-    import jax
+def compiled_by_xla(text: str) -> Any:
+    """Returns XLA's executable of a program in StableHLO, for the CPU."""
     from jax.extend import backend as backends
     from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]
 
     client = backends.get_backend("cpu")
     devices = _jax.DeviceList(tuple(client.local_devices()[:1]))
-    loaded = client.compile_and_load(module.text(elide=False), devices, _jax.CompileOptions())
+    return client.compile_and_load(text, devices, _jax.CompileOptions())
+
+
+def xla(module: Any, arguments: Sequence[Any]) -> dict[str, int]:
+    import jax
+
+    loaded = compiled_by_xla(module.text(elide=False))
     stats = loaded.get_compiled_memory_stats()
-    inputs = [jax.block_until_ready(jax.device_put(array, client.local_devices()[0])) for array in arguments]
+    inputs = [jax.block_until_ready(jax.device_put(array, jax.devices("cpu")[0])) for array in arguments]
 
     def run() -> None:
         for shards in loaded.execute_sharded(inputs).disassemble_into_single_device_arrays():

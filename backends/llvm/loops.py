@@ -30,9 +30,12 @@ def counted(
     step: int = 1,
     carried: Sequence[ll.Value] = (),
     nonempty: bool = False,
+    opaque: bool = False,
 ) -> Iterator[Loop]:
     """Runs its body for begin, begin + step, ... below `end`. The test is at the bottom, and also at the top unless the
-    bounds are known or the loop is `nonempty`."""
+    bounds are known or the loop is `nonempty`. For outer loops with much code: if the index is `opaque`, LLVM does not
+    look for cheaper ways to compute the addresses that depend on it, a search that may take as long as everything else
+    that LLVM does, and gains nothing there."""
     builder = code.builder
     surely = nonempty or (isinstance(begin, int) and isinstance(end, int) and begin < end)
     start, stop, before = i64(begin), i64(end), builder.block
@@ -43,7 +46,7 @@ def counted(
         builder.cbranch(builder.icmp_signed("<", start, stop), body, after)
     builder.position_at_end(body)
     index, *phis = (code.phi([(value, before)]) for value in (start, *carried))
-    loop = Loop(Int(code, index), phis)
+    loop = Loop(Int(code, _opaque(code, index) if opaque else index), phis)
     yield loop
     following = builder.add(index, I64(step), flags=("nsw",))
     latch = builder.block
@@ -55,3 +58,8 @@ def counted(
     if not surely:
         pairs = zip(carried, loop.next, strict=True)
         loop.carried = [code.phi([(first, before), (last, latch)]) for first, last in pairs]
+
+
+def _opaque(code: Code, value: ll.Value) -> ll.Value:
+    """Returns the same value, of which LLVM then knows nothing. It becomes no instruction."""
+    return code.builder.asm(ll.FunctionType(I64, [I64]), "", "=r,0", [value], side_effect=False)

@@ -88,10 +88,16 @@ class Vectors(Code):
     # Loops
 
     def loop(
-        self, begin: Number, end: Number, carried: Sequence[ll.Value] = (), step: int = 1, nonempty: bool = False
+        self,
+        begin: Number,
+        end: Number,
+        carried: Sequence[ll.Value] = (),
+        step: int = 1,
+        nonempty: bool = False,
+        opaque: bool = False,
     ) -> AbstractContextManager[Loop]:
         """`counted`, with this code."""
-        return counted(self, begin, end, step, carried, nonempty)
+        return counted(self, begin, end, step, carried, nonempty, opaque)
 
 
 class Converted(Vectors):

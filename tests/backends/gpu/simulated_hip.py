@@ -81,7 +81,7 @@ def for_the_host(text: str, how: Assembling) -> bytes:
     assert how.triple == TRIPLE
     module = llvm.parse_assembly(on_the_host(text))
     module.verify()
-    return link(host().machine().emit_object(module), [name(how.cpu)])
+    return link([host().machine().emit_object(module)], [name(how.cpu)])
 
 
 def on_the_host(text: str) -> str:

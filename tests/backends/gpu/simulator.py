@@ -221,7 +221,7 @@ def for_the_host(text: str, how: Assembling) -> bytes:
     assert how.text
     module = llvm.parse_assembly(on_the_host(text))
     module.verify()
-    return link(host().machine().emit_object(module), [NAME])
+    return link([host().machine().emit_object(module)], [NAME])
 
 
 GRANTED = '@"granted" = internal addrspace(3) global [232448 x i8] zeroinitializer, align 1024'

@@ -14,10 +14,10 @@ from trivium.backends.llvm.numbers import Int, Number, i64
 RANGES = [*product((-2, 0, 3), (-2, 0, 1, 3, 4, 10), (1, 2, 4))]
 
 
-def folded(code: Code, begin: Number, end: Number, step: int, nonempty: bool = False) -> Number:
+def folded(code: Code, begin: Number, end: Number, step: int, nonempty: bool = False, opaque: bool = False) -> Number:
     """Returns 3 * total + index, over the loop, from 1 on, which depends on the order and the number of iterations."""
     total = Int(code, i64(1))
-    with counted(code, begin, end, step, [total.value], nonempty) as loop:
+    with counted(code, begin, end, step, [total.value], nonempty, opaque) as loop:
         loop.next = [i64(Int(code, loop.carried[0]) * 3 + loop.index)]
     return Int(code, loop.carried[0])
 
@@ -59,3 +59,11 @@ def test_nested_loops() -> None:
 
     for rows, columns in product(range(4), repeat=2):
         assert of_numbers(2, emit)(rows, columns) == sum(10 * i + j for i in range(rows) for j in range(columns))
+
+
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_opaque_indices(step: int) -> None:
+    """They are the same numbers."""
+    both = of_numbers(2, lambda code, begin, end: folded(code, begin, end, step, opaque=True))
+    for begin, end, _ in RANGES:
+        assert both(begin, end) == expected(begin, end, step)
