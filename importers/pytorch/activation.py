@@ -6,7 +6,7 @@ import math
 
 from trivium.importers.emit import accumulation_type, in_single
 from trivium.importers.pytorch.context import Context, Number, rule
-from trivium.importers.pytorch.elementwise import clamp, clamp_min
+from trivium.importers.pytorch.elementwise import clamp, clamp_min, conj
 from trivium.ir import ops
 from trivium.ir.core import Value
 
@@ -130,14 +130,16 @@ def log_sigmoid(ctx: Context, x: Value) -> Value:
 @in_single
 def tanh_backward(ctx: Context, grad_output: Value, output: Value) -> Value:
     """tanh_backward(Tensor grad_output, Tensor output) -> Tensor"""
-    return ctx.times(grad_output, ctx.minus(ctx.scalar_like(1, output), ctx.times(output, output)))
+    return ctx.times(grad_output, conj(ctx, ctx.minus(ctx.scalar_like(1, output), ctx.times(output, output))))
 
 
 @rule("aten.sigmoid_backward.default")
 @in_single
 def sigmoid_backward(ctx: Context, grad_output: Value, output: Value) -> Value:
     """sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor"""
-    return ctx.times(ctx.times(grad_output, ctx.minus(ctx.scalar_like(1, output), output)), output)
+    return ctx.times(
+        ctx.times(grad_output, conj(ctx, ctx.minus(ctx.scalar_like(1, output), output))), conj(ctx, output)
+    )
 
 
 @rule("aten._softmax_backward_data.default", "aten._log_softmax_backward_data.default")

@@ -384,8 +384,10 @@ def neg_view(ctx: Context, x: Value) -> Value:
 
 
 @rule("aten._conj.default", "aten.conj_physical.default", "aten._conj_physical.default")
-def conj(ctx: Context, x: Value) -> Value:
+def conj(ctx: Context, x: Value | Number) -> Value:
     """conj_physical(Tensor self) -> Tensor"""
+    if not isinstance(x, Value):
+        x = ctx.tensor(x, ctx.result_types[0].element_type)
     if not is_complex(x.type.element_type):
         return x
     return ctx.add(ops.Complex(ctx.add(ops.Real(x)), ctx.add(ops.Negate(ctx.add(ops.Imag(x))))))

@@ -227,6 +227,7 @@ def index_put(
     ctx: Context, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
 ) -> Value:
     """index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"""
+    values = ctx.convert(values, x.type.element_type)  # a scalar may have another type
     given = [i for i in indices if i is not None]
     if any(is_boolean(i.type.element_type) for i in given):
         return _masked_put(ctx, x, indices, values, accumulate)

@@ -130,12 +130,16 @@ def batch_norm_backward(
         assert save_mean is not None
         assert save_invstd is not None
         mean, inverse = save_mean, save_invstd
+        if mean.type.element_type != accumulation_type(mean.type.element_type):
+            # PyTorch keeps them in f32, but describes them as narrow. Their errors would not cancel out in the sums.
+            mean, _, inverse = _statistics(ctx, input, eps)
     else:
         assert running_mean is not None
         assert running_var is not None
         mean, inverse = running_mean, _inverse_deviation(ctx, running_var, eps)
     over = [d for d in range(input.type.rank) if d != 1]
-    wide = mean.type.element_type
+    wide = accumulation_type(mean.type.element_type)
+    mean, inverse = ctx.convert(mean, wide), ctx.convert(inverse, wide)
     gradient = ctx.convert(grad_out, wide)
     normal = ctx.times(ctx.minus(ctx.convert(input, wide), _channel(ctx, mean, input)), _channel(ctx, inverse, input))
     of_bias = ctx.reduce(ops.Add, gradient, over)

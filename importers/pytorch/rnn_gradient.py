@@ -70,7 +70,11 @@ def mkldnn_rnn_layer_backward(
     of_weights = [ctx.dot(of_gates, side, ([0, 1], [0, 1])) for side in (x, earlier)]
     of_bias = ctx.reduce(ops.Add, of_gates, (0, 1))
     found = (of_x, *of_weights, of_bias, of_bias, of_hidden, of_memory)
-    return tuple(ctx.reshape(value, kind.static_shape) for value, kind in zip(found, ctx.result_types, strict=True))
+    # PyTorch says that some of them are f32 where its weights are bf16.
+    return tuple(
+        ctx.convert(ctx.reshape(value, kind.static_shape), kind.element_type)
+        for value, kind in zip(found, ctx.result_types, strict=True)
+    )
 
 
 class Gates(NamedTuple):

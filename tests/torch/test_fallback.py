@@ -131,6 +131,28 @@ def test_it_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "trivium_tests.doubled.default runs in PyTorch, between compiled parts: it has no rule" in message
 
 
+def test_memory_that_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+    """A graph that assigns to the data of a parameter runs in PyTorch."""
+    weight = torch.nn.Parameter(torch.zeros(3))
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        weight.data = x * 2
+        return weight * x
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    with pytest.raises(BackendCompilerFailed, match="gives a tensor other memory, which a program cannot do"):
+        torch.compile(function, backend="trivium", options={"fallback": False})(x)
+    torch._dynamo.reset()
+    with caplog.at_level(logging.WARNING, "trivium.torch"):
+        result = torch.compile(function, backend="trivium")(x)
+    assert "the graph runs in PyTorch" in caplog.text
+    assert "test_fallback.py" in caplog.text
+    result.sum().backward()
+    assert (result.tolist(), weight.tolist()) == ([2, 8, 18], [2, 4, 6])
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [1, 2, 3]
+
+
 def test_without_it_all_are_listed() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return doubled(foreign(x))

@@ -210,6 +210,14 @@ def test_graphs_that_run_in_pytorch(kind: str) -> None:
     assert [tiers.has_first_tier(each, kind) for each in traced] == expected[kind]
 
 
+def test_graphs_without_ops() -> None:
+    fast = dynamic(lambda x: (x, x.shape[0]))
+    for size in (20, 31, 17, 40, 25):
+        x = torch.ones(size)
+        same, length = fast(x)
+        assert (same.tolist(), length) == (x.tolist(), size)
+
+
 def test_small_graphs_run_more_often_before_they_are_compiled() -> None:
     small = Costs(ops=5, code=5_800, flops=1e5, accessed=1e5)
     assert 0.1 < small.compiling < 0.15

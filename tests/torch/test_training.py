@@ -107,3 +107,41 @@ def test_derivatives_forwards() -> None:
     x = torch.randn(4)
     for function in (torch.func.jacfwd(f), torch.func.hessian(lambda x: f(x).sum())):
         close(compiled(function)(x), function(x), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("function", [torch.tanh, torch.sigmoid, lambda z: torch.exp(1j * z.real) * z])
+def test_gradients_of_complex_functions(function: Callable[[Tensor], Tensor]) -> None:
+    """They contain the conjugates of derivatives and of constants."""
+    z = torch.randn(5, dtype=torch.complex64, requires_grad=True)
+    expected = torch.autograd.grad((function(z) * (2 + 3j)).real.sum(), z)
+    close(torch.autograd.grad((compiled(function)(z) * (2 + 3j)).real.sum(), z), expected)
+
+
+@pytest.mark.parametrize("narrow", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("parameters", ["float", "narrow"])
+def test_gradients_of_narrow_batch_normalization(narrow: torch.dtype, parameters: str) -> None:
+    """The gradients of a channel add up to zero but for their own rounding, because statistics and sums are in f32."""
+    norm = nn.BatchNorm2d(8).to(narrow if parameters == "narrow" else torch.float32)
+    x = torch.randn(4, 8, 16, 16).to(narrow).requires_grad_()
+    outer = (torch.randn(4, 8, 16, 16) + 0.5).to(narrow)
+    compiled(norm)(x).backward(outer)
+    exact = copy.deepcopy(norm).double()
+    wide = x.detach().double().requires_grad_()
+    exact(wide).backward(outer.double())
+    rounding = torch.finfo(narrow).eps / 2 * wide.grad.abs()
+    assert x.grad is not None
+    assert ((x.grad - wide.grad).abs() <= 2 * rounding + 1e-5).all()
+
+
+@pytest.mark.parametrize("narrow", [torch.bfloat16, torch.float16])
+def test_gradients_of_narrow_lstm_layers(narrow: torch.dtype) -> None:
+    layer = nn.LSTM(8, 8).to(narrow)
+    exact = copy.deepcopy(layer).double()
+    x, outer = torch.randn(5, 2, 8).to(narrow), torch.randn(5, 2, 8).to(narrow)
+    compiled(lambda x: layer(x)[0])(x).backward(outer)
+    exact(x.double())[0].backward(outer.double())
+    for ours, theirs in zip(layer.parameters(), exact.parameters(), strict=True):
+        assert ours.grad.dtype == narrow
+        close(
+            ours.grad.double(), theirs.grad, rtol=0, atol=4 * torch.finfo(narrow).eps * float(theirs.grad.abs().max())
+        )

@@ -38,8 +38,9 @@ from trivium.importers.pytorch.capture import BACKENDS
 from trivium.importers.pytorch.decompositions import decompositions
 from trivium.importers.pytorch.lstm_layers import keep_lstm_layers
 from trivium.ir.errors import Error
-from trivium.torch.graph import OWN, CompiledGraph, Input
+from trivium.torch.graph import FALLBACK, OWN, CompiledGraph, Input
 from trivium.torch.metadata import is_needless
+from trivium.torch.replaced_memory import replaces_memory
 
 __all__ = ["backend"]
 
@@ -65,6 +66,8 @@ def backend(
 ) -> Callable[..., object]:
     """The backend that `torch.compile` calls for each graph that Dynamo captures."""
     options = _checked_options(options, others)
+    if replaces_memory(module.graph, bool(options.get(FALLBACK, True))):
+        return module
     keep_lstm_layers(module)
 
     alone: list[CompiledGraph] = []

@@ -87,8 +87,9 @@ class FirstTier:
 
 
 def most_runs(costs: Costs) -> float:
-    """Returns how many runs in PyTorch take as long as compiling."""
-    return costs.compiling / (1e-5 * costs.ops + costs.running)
+    """Returns how many runs in PyTorch take as long as compiling: none of a graph without ops."""
+    run = 1e-5 * costs.ops + costs.running
+    return costs.compiling / run if run else 0.0
 
 
 def has_first_tier(graph: fx.GraphModule, kind: str, kept: Collection[int] = ()) -> bool:

@@ -1,5 +1,7 @@
 """Reads and writes at computed positions."""
 
+import torch
+
 from tests.importers.pytorch.cases import b, case, f, i, n, v
 
 X = f(4, 5, 3)
@@ -32,6 +34,7 @@ CASES = [
     # index_put
     case("index_put.default", X, [v(0, 2)], f(2, 5, 3)),
     case("index_put.default", X, [v(0, 2, 0)], f(5, 3), True),
+    case("index_put.default", X, [v(True, False, False, True)], torch.tensor(1.5, dtype=torch.float64)),
     case("index_put.default", X, [None, v(1, 3)], f(4, 2, 3)),
     case("index_put.default", f(2, 4, 5, 3), [None, v(0, 1), v(3, -1)], f(2, 2, 3)),
     case("index_put.default", f(2, 4, 5, 3), [None, v(0, 0), v(3, 3)], f(2, 2, 3), True),
