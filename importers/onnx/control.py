@@ -49,15 +49,13 @@ def _open_extents(ctx: Context, branches: Sequence[Region]) -> None:
     results = [[value.type for value in branch.terminator.operands] for branch in branches]
     if len(set(map(len, results))) > 1:
         return  # which the op rejects
-    common = [_common(*kinds) for kinds in zip(*results, strict=True)]
+    common = [_common(ctx, *kinds) for kinds in zip(*results, strict=True)]
     for branch in branches:
         end = branch.terminator
         emit = ctx.within(branch.block)
         emit.before = end
         values = [
-            x
-            if kind is None or x.type is kind
-            else emit.add(ops.DynamicReshape(x, emit.vector(emit.extents(x)), result=kind))
+            x if x.type is kind else emit.add(ops.DynamicReshape(x, emit.vector(emit.extents(x)), result=kind))
             for x, kind in zip(end.operands, common, strict=True)
         ]
         end.erase()
@@ -65,10 +63,11 @@ def _open_extents(ctx: Context, branches: Sequence[Region]) -> None:
         emit.add(ops.Return(values))
 
 
-def _common(a: TensorType, b: TensorType) -> TensorType | None:
-    """Returns a type that includes two, if they differ in extents alone."""
+def _common(ctx: Context, a: TensorType, b: TensorType) -> TensorType:
+    """Returns a type that includes two, which differ in extents alone."""
     if a.rank != b.rank or a.element_type is not b.element_type:
-        return None
+        has = f"a result of type {b}"
+        ctx.unsupported("else_branch", has, f"the element type and the number of dimensions of then_branch's, {a}")
     return a.with_shape([x if x == y else None for x, y in zip(a.shape, b.shape, strict=True)])
 
 
