@@ -10,7 +10,9 @@ from trivium.importers.onnx import (
     earlier,
     einsum,
     elementwise,
+    features,
     indexing,
+    linear_models,
     microsoft,
     microsoft_attention,
     microsoft_quantized,
@@ -28,6 +30,8 @@ from trivium.importers.onnx import (
     signal,
     slicing,
     statistics,
+    support_vectors,
+    trees,
 )
 from trivium.importers.onnx.module import import_module
 
@@ -35,7 +39,7 @@ __all__ = ["import_module"]
 
 # Imported for the rules that they register.
 _FAMILIES = (
-    boxes, cast, classical, contraction, control, earlier, einsum, elementwise, indexing, microsoft,
-    microsoft_attention, microsoft_quantized, normalization, pooling, quantization, randomness, recurrent,
-    reduction, resize, sampling, selection, sequences, shape, signal, slicing, statistics,
+    boxes, cast, classical, contraction, control, earlier, einsum, elementwise, features, indexing, linear_models,
+    microsoft, microsoft_attention, microsoft_quantized, normalization, pooling, quantization, randomness, recurrent,
+    reduction, resize, sampling, selection, sequences, shape, signal, slicing, statistics, support_vectors, trees,
 )  # fmt: skip

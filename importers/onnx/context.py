@@ -3,7 +3,7 @@ tensors in ONNX: numbers where they are known during import, otherwise sizes tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 
 import onnx
 
@@ -83,7 +83,7 @@ def axes_of(axes: Iterable[int], rank: int) -> tuple[int, ...]:
     return places
 
 
-def require_same_length(**lists: Sequence[object]) -> None:
+def require_same_length(**lists: Sized) -> None:
     """Rejects lists, by the names of the arguments that they are, of which one is longer than another."""
     (first, one), *others = lists.items()
     for name, other in others:

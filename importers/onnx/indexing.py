@@ -6,6 +6,8 @@ from trivium.importers.extents import Extent, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.errors import Error
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import I64, TensorType
 
 COMBINERS = {"add": ops.Add, "mul": ops.Multiply, "max": ops.Maximum, "min": ops.Minimum}
@@ -143,4 +145,7 @@ def trilu(ctx: Context, x: Value, k: Value | None = None, upper: int = 1) -> Val
 def array_feature_extractor(ctx: Context, x: Value, indices: Value) -> Value:
     """ArrayFeatureExtractor(X, Y): elements along the last dimension"""
     x = ctx.unsqueeze(x, [0]) if x.type.rank == 1 else x
-    return ctx.take(x, ctx.reshape(indices, (indices.type.size,)), x.type.rank - 1)
+    known, width = evaluate_known(indices), x.type.shape[-1]
+    if known is not None and width is not None and not ((known >= 0) & (known < width)).all():
+        raise Error(f"Y has {known.reshape(-1).tolist()}, expected places in X of type {x.type}")
+    return ctx.take(x, ctx.flattened(indices), x.type.rank - 1)

@@ -15,10 +15,11 @@ DOMAINS = {"com.microsoft": 1, "ai.onnx.ml": 5}
 
 
 def node(
-    op: str, *inputs: np.ndarray | None, outputs: int = 1, opset: int = 21, domain: str = "", fixed: bool = True,
-    **attributes: Any,
+    op: str, *inputs: np.ndarray | None, outputs: int = 1, opset: int = 21, domain: str = "", version: int = 0,
+    fixed: bool = True, **attributes: Any,
 ) -> Any:  # fmt: skip
-    """A model of one node; inputs whose elements are integers of 64 bits are constants, if they are `fixed`."""
+    """A model of one node; inputs whose elements are integers of 64 bits are constants, if they are `fixed`. `version`
+    is that of the domain's operator set, if it is not the usual one."""
     names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
     made = onnx.helper.make_node(op, names, [f"y{i}" for i in range(outputs)], domain=domain, **attributes)
     infos, constants = [], []
@@ -31,7 +32,7 @@ def node(
     results = [onnx.helper.make_empty_tensor_value_info(name) for name in made.output]
     opsets = [onnx.helper.make_opsetid("", opset)]
     if domain:
-        opsets.append(onnx.helper.make_opsetid(domain, DOMAINS[domain]))
+        opsets.append(onnx.helper.make_opsetid(domain, version or DOMAINS[domain]))
     graph = onnx.helper.make_graph([made], "g", infos, results, constants)
     return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
@@ -72,3 +73,21 @@ def check_node(
     given = [x for x in inputs if x is not None and not (fixed and x.dtype == np.int64)]
     made = node(op, *inputs, outputs=outputs, opset=opset, domain=domain, fixed=fixed, **attributes)
     check(made, given, tolerance, oracle)
+
+
+def with_dynamic_rows(model: Any) -> Any:
+    """A model whose inputs, and results, have any number of rows."""
+    result = onnx.ModelProto.FromString(model.SerializeToString())
+    for info in result.graph.input:
+        info.type.tensor_type.shape.dim[0].dim_param = "rows"
+    return result
+
+
+def check_rows(
+    op: str, *inputs: np.ndarray, outputs: int = 1, version: int = 3, tolerance: float = 1e-4,
+    oracle: Oracle = by_runtime, known: bool = True, **attributes: Any,
+) -> None:  # fmt: skip
+    """Checks a node of `ai.onnx.ml` for any number of rows, and for one that is `known`."""
+    made = node(op, *inputs, outputs=outputs, domain="ai.onnx.ml", version=version, fixed=False, **attributes)
+    for model in (with_dynamic_rows(made), *([made] if known else [])):
+        check(model, inputs, tolerance, oracle)
