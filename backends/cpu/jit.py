@@ -63,7 +63,8 @@ def _emitted_beside_others(text: str, target: CpuTarget) -> bytes:
 @functools.cache
 def _without_lock(name: str) -> Callable[..., int]:
     """Returns a function of the library that llvmlite calls."""
-    locked, function = getattr(ffi.lib, name), getattr(ctypes.CDLL(ffi.lib._name), name)
+    library = ctypes.CDLL(ffi.lib._name, handle=ffi.lib._handle)  # with functions that are not llvmlite's wrappers
+    locked, function = getattr(ffi.lib, name), getattr(library, name)
     function.argtypes, function.restype = locked.argtypes, locked.restype
     return function
 
