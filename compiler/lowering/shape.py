@@ -3,6 +3,8 @@ Also ops that create tensors without operands."""
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Index, Indices, constant, delinearize, linearize
 from trivium.compiler.lowering.rules import element, indexing
@@ -61,24 +63,24 @@ def iota(ctx: LoweringContext, op: ops.Iota, indices: Indices) -> Scalar:
 
 @element(ops.Concatenate, branches=True)
 def concatenate(ctx: LoweringContext, op: ops.Concatenate, indices: Indices) -> Scalar:
-    """Emits a chain of choices along the dimension."""
+    """Emits choices between the halves of the operands, so that they are not nested deeply if there are many."""
     along = indices[op.dimension]
+    low, high = along.range
+    starts = [0, *accumulate(operand.type.shape[op.dimension] for operand in op.inputs)]
 
-    def piece(number: int, start: int) -> Scalar:
-        operand = op.inputs[number]
-        end = start + operand.type.shape[op.dimension]
+    def among(first: int, last: int) -> Scalar:
+        if last - first == 1:
+            place = (*indices[: op.dimension], along - starts[first], *indices[op.dimension + 1 :])
+            return ctx.element(op.inputs[first], place)
+        middle = (first + last) // 2
+        if high < starts[middle]:
+            return among(first, middle)
+        if low >= starts[middle]:
+            return among(middle, last)
+        is_before = ctx.b.compare("LT", ctx.position(along), starts[middle])
+        return ctx.choose(is_before, lambda: among(first, middle), lambda: among(middle, last))
 
-        def here() -> Scalar:
-            return ctx.element(operand, (*indices[: op.dimension], along - start, *indices[op.dimension + 1 :]))
-
-        low, high = along.range
-        if number == len(op.inputs) - 1 or high < end:
-            return here()
-        if low >= end:
-            return piece(number + 1, end)
-        return ctx.choose(ctx.b.compare("LT", ctx.position(along), end), here, lambda: piece(number + 1, end))
-
-    return piece(0, 0)
+    return among(0, len(op.inputs))
 
 
 @element(ops.Pad, branches=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.compiler.lowering import running
 from tests.compiler.lowering.interpreted import expect_same, function
+from trivium.ir.text import parse
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -86,3 +88,20 @@ def test_concatenate_inside_a_kernel(dimension: int) -> None:
 def test_iota(kind: str) -> None:
     result = f"tensor<3x5x{kind}>"
     expect_same(function("", result, f"%r = stablehlo.iota dim = 1 : {result}", f"return %r : {result}"))
+
+
+def test_sum_of_many_pieces() -> None:
+    """The choices between them are nested no deeper than the logarithm of their number."""
+    count = 300
+    arguments = ", ".join(f"%x{n}: tensor<2xf32>" for n in range(count))
+    names, types = ", ".join(f"%x{n}" for n in range(count)), ", ".join(["tensor<2xf32>"] * count)
+    module = parse(f"""
+        func.func @main({arguments}) -> tensor<f32> {{
+          %all = stablehlo.concatenate {names}, dim = 0 : ({types}) -> tensor<{2 * count}xf32>
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %sum = stablehlo.reduce(%all init: %zero) applies stablehlo.add across dimensions = [0]
+            : (tensor<{2 * count}xf32>, tensor<f32>) -> tensor<f32>
+          return %sum : tensor<f32>
+        }}
+    """)
+    running.expect_same(module, [np.array([n, -2 * n], np.float32) for n in range(count)])
