@@ -26,6 +26,7 @@ from rich.table import Table
 MARK = "seconds: "
 FOR_TORCH = "trivium", "inductor", "aot_eager"
 FOR_MODULES = "trivium", "xla"
+COLUMNS = tuple(dict.fromkeys(FOR_TORCH + FOR_MODULES))
 INFERENCE = {"ResNet-50": "resnet_50", "BERT-base s128": "bert_base", "GPT-2 s128": "gpt2"}
 STEPS = {"ResNet-18 step": "resnet_18", "MobileNetV2 step": "mobilenet_v2", "BERT-mini step": "bert_mini"}
 MODULES = "ResNet-18 step b4", "ViT-small step b4", "U-Net step b1", "GPT-2 step s128"
@@ -90,17 +91,14 @@ def main(turns: int, path: Path | None, contender: str | None, names: tuple[str,
         inside(names[0], contender)
         return
     seconds: dict[str, dict[str, list[float]]] = {}
-    table = Table("program", *dict.fromkeys(FOR_TORCH + FOR_MODULES), "ratio")
+    table = Table("program", *COLUMNS, "ratio")
     for name, contenders in CONTENDERS.items():
         if names and not any(part in name for part in names):
             continue
         rounds = [{each: measured(name, each) for each in contenders} for _ in range(turns)]
         seconds[name] = {each: [times[each] for times in rounds] for each in contenders}
         ours, peer = seconds[name]["trivium"], seconds[name][contenders[1]]
-        cells = [
-            f"{median(seconds[name][each]):.2f} s" if each in contenders else ""
-            for each in dict.fromkeys(FOR_TORCH + FOR_MODULES)
-        ]
+        cells = [f"{median(seconds[name][each]):.2f} s" if each in contenders else "" for each in COLUMNS]
         table.add_row(name, *cells, f"{median(p / o for o, p in zip(ours, peer, strict=True)):.2f}")
         print(name, seconds[name], file=sys.stderr)
     Console(width=130).print(table)

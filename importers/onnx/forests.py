@@ -3,8 +3,9 @@ nodes; both become a `Forest`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -67,12 +68,12 @@ class Forest:
 
     def always_has(self, target: int) -> bool:
         """Whether some tree has a weight for a target in each of its leaves."""
-        return any(self.has_weight[reached, target].all() for reached in self._leaves_of_trees())
+        return any(self.has_weight[reached, target].all() for reached in self._leaves_of_trees)
 
-    def _leaves_of_trees(self) -> Iterator[np.ndarray]:
-        for root in self.roots:
-            places = _reached(self.leads, np.array([root]), self.leaves)
-            yield places[places < self.leaves]
+    @cached_property
+    def _leaves_of_trees(self) -> list[np.ndarray]:
+        every = (_reached(self.leads, np.array([root])) for root in self.roots)
+        return [places[places < self.leaves] for places in every]
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def forest_of(
 ) -> Forest:
     """Returns the forest of nodes, of which the first one is at the place after the last leaf."""
     _require_valid(nodes, weights, targets)
-    count = leaves + len(nodes.features)
+    count, has_weight = leaves + len(nodes.features), _has(weights, leaves, targets)
     itself = np.arange(leaves)
     leads = np.stack([np.concatenate([itself, nodes.on_false]), np.concatenate([itself, nodes.on_true])], 1)
     starts = np.array(roots, np.int64)
@@ -117,8 +118,8 @@ def forest_of(
         tracks=_behind(leaves, nodes.tracks, np.bool_),
         leads=leads.astype(np.int32),
         members=_members(leaves, nodes),
-        weights=_table(weights, leaves, targets, aggregation),
-        has_weight=_has(weights, leaves, targets),
+        weights=_table(weights, has_weight, aggregation),
+        has_weight=has_weight,
         depth=_depth(leads, starts, leaves),
     )
 
@@ -153,21 +154,21 @@ def _members(leaves: int, nodes: Nodes) -> np.ndarray:
     return table
 
 
-def _table(weights: Weights, leaves: int, targets: int, aggregation: str) -> np.ndarray:
-    require_computable(leaves * targets, "the table of weights")
+def _table(weights: Weights, has_weight: np.ndarray, aggregation: str) -> np.ndarray:
     start = {"MIN": np.inf, "MAX": -np.inf}.get(aggregation, 0)
-    table = np.full((leaves, targets), start, weights.values.dtype)
+    table = np.full(has_weight.shape, start, weights.values.dtype)
     COMBINED.get(aggregation, np.add.at)(table, (np.asarray(weights.leaves), np.array(weights.targets)), weights.values)
-    return np.where(_has(weights, leaves, targets), table, table.dtype.type(0))
+    return np.where(has_weight, table, table.dtype.type(0))
 
 
 def _has(weights: Weights, leaves: int, targets: int) -> np.ndarray:
+    require_computable(leaves * targets, "the table of weights")
     found = np.zeros((leaves, targets), bool)
     found[np.asarray(weights.leaves), np.array(weights.targets)] = True
     return found
 
 
-def _reached(leads: np.ndarray, roots: np.ndarray, leaves: int) -> np.ndarray:
+def _reached(leads: np.ndarray, roots: np.ndarray) -> np.ndarray:
     """Returns the places to which trees lead, with the roots."""
     seen, front = np.zeros(len(leads), bool), np.unique(roots)
     while len(front):
@@ -180,7 +181,7 @@ def _reached(leads: np.ndarray, roots: np.ndarray, leaves: int) -> np.ndarray:
 def _depth(leads: np.ndarray, roots: np.ndarray, leaves: int) -> int:
     """Returns the number of steps after which every tree has led to a leaf. Nodes may have several predecessors, but
     none is its own."""
-    places = _reached(leads, roots, leaves)
+    places = _reached(leads, roots)
     nodes = places[places >= leaves]
     waiting = np.bincount(leads[nodes].reshape(-1), minlength=len(leads))
     ready, done, depth = nodes[waiting[nodes] == 0], 0, 0

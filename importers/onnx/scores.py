@@ -40,7 +40,7 @@ def rows_of(ctx: Context, x: Value, kind: ElementType = F32) -> Value:
 
 
 def matrix(values: Sequence[float], rows: int, argument: str, columns: int | None = None) -> np.ndarray:
-    """Returns the numbers of an attribute as a matrix with so many rows, and columns if their number is known."""
+    """Returns the numbers of an attribute as a matrix of `rows` rows and, if that is given, `columns` columns."""
     if columns is not None and len(values) != rows * columns:
         raise Error(f"{argument} has {len(values)} entries, expected {rows} times {columns}")
     if rows < 1 or not values or len(values) % rows:

@@ -41,7 +41,7 @@ def test_linear_regressors(transform: str) -> None:
 
 
 def machine(counts: list[int], *, probability: bool, kind: str = "RBF", **more: Any) -> dict[str, Any]:
-    """A classifier with so many support vectors of each class."""
+    """A classifier; `counts` has the number of support vectors of each class."""
     pairs = len(counts) * (len(counts) - 1) // 2
     chances = {"prob_a": [-1.5] * pairs, "prob_b": numbers(pairs)} if probability else {}
     return {
