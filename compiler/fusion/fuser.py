@@ -23,6 +23,7 @@ from trivium.compiler.costs import (
     is_marked_contraction,
     is_reduction,
     takes_loop_or_branch,
+    worth_storing,
 )
 from trivium.compiler.fusion.across import reads_across
 from trivium.compiler.fusion.demands import Demand, Opaque, computes_once
@@ -36,6 +37,8 @@ from trivium.ir.core import Block, Operation, Value
 
 MOST_MEMBERS, MOST_OF_SIBLINGS = 320, 80
 """The number of ops in one kernel, and up to which another reduction joins it."""
+MOST_COMPUTED = 8
+"""The number of pieces that a kernel chooses from and computes itself, by more than a few instructions."""
 SMALL = 1 << 12
 """The number of elements up to which values that only the caller reads are computed last."""
 
@@ -176,6 +179,8 @@ class _Fuser:
         if is_addressing(op):
             return self._target.layouts is None or not reads_across(group, op)
         form = group.form
+        if self._repeats_code(group, op):
+            return False
         if is_marked_contraction(op) and any(form.loops_of(at) != form.space for at in group.outputs.values()):
             return False
         demands = group.demands_for(op)
@@ -183,6 +188,17 @@ class _Fuser:
             return False
         forms = [form.taking(op, demand, group.reads(), self._target) for demand in demands]
         return forms[0] is not None if len(forms) == 1 else all(taken is form for taken in forms)
+
+    def _repeats_code(self, group: Group, op: Operation) -> bool:
+        """Whether an op of much code is computed for a piece of a concatenation that chooses between many pieces: the
+        kernel would have such code for each."""
+        if group.form.writes_parts or not (worth_storing(op, self._target) or takes_loop_or_branch(op)):
+            return False
+        if not any(isinstance(demand, Opaque) for demand in group.demands_for(op)):
+            return False
+        return any(
+            isinstance(member, ops.Concatenate) and len(member.inputs) > MOST_COMPUTED for member in group.members
+        )
 
     def _is_within_reach(self, group: Group, op: Operation) -> bool:
         """Whether recursion reaches all members after `op` joins, or the group computes them in order."""

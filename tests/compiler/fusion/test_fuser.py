@@ -231,6 +231,20 @@ def test_concatenation_has_no_branches():
     assert not any("if" in str(kernel).split() for kernel in program.kernels())
 
 
+def test_many_pieces_are_computed_apart_from_the_reduction_of_their_concatenation():
+    """Else the reduction's kernel would have the code of each piece, such as that of a hyperbolic tangent."""
+
+    def largest(b: Builder, *pieces: Value) -> Value:
+        made = [b.add(ops.Tanh(piece)) for piece in pieces]
+        return fold(b, b.add(ops.Concatenate(made, dimension=0)), ops.Maximum, -np.inf, [0])
+
+    def lowered(count: int) -> Program:
+        return expect_same(program_of([tensor(5)] * count, largest), [some(5, seed=n) for n in range(count)])
+
+    assert len(launches(lowered(4))) == 1
+    assert launches(lowered(40)) == ["tanh"] * 40 + ["fused_concatenate_reduce"]
+
+
 @pytest.mark.parametrize(("length", "count"), [(30, 1), (200, 1), (700, 3)])
 def test_long_chains_are_cut(length: int, count: int):
     def body(b, x):
