@@ -11,7 +11,7 @@ from trivium.backends.cpu.contraction.constants import PackedConstant
 from trivium.backends.cpu.host_names import described
 from trivium.backends.cpu.program import Emitted, emit_program
 from trivium.backends.cpu.target import CpuTarget, machine_of
-from trivium.backends.llvm.split_module import split
+from trivium.backends.llvm.split_module import Parts
 from trivium.compiler.artifact import Artifact, ConstantData, Embedded, Packing
 from trivium.compiler.constants import References
 from trivium.compiler.program import Constant, Program, Step
@@ -35,30 +35,37 @@ def assemble_program(
 ) -> Artifact:
     """Returns machine code for a program. Constants that have no references are embedded."""
     verify(program, target.loops_in_order)
-    return _artifact(program, target, emit_program(program, target, options), references, texts)
+    return _emitted(program, target, options, references, texts)[0]
 
 
 def assemble_timed(stages: Stages, target: CpuTarget) -> tuple[Artifact, list[Step]]:
     """Returns machine code that records when steps run, and those steps, by number (`timing.py`)."""
-    references = References(stages.module)
-    emitted = emit_program(stages.program, target, stages.options, timed=True)
-    return _artifact(stages.program, target, emitted, references, {}), emitted.timed
+    artifact, emitted = _emitted(stages.program, target, stages.options, References(stages.module), {}, timed=True)
+    return artifact, emitted.timed
 
 
-def _artifact(
+def _emitted(
     program: Program,
     target: CpuTarget,
-    emitted: Emitted,
+    options: CompileOptions,
     references: References | None,
     texts: dict[str, str] | None,
-) -> Artifact:
-    return Artifact(
+    timed: bool = False,
+) -> tuple[Artifact, Emitted]:
+    """Emits a program's module, of which parts are already compiled meanwhile."""
+    parts = Parts()
+    with jit.Compilation(target) as compilation:
+        emitted = emit_program(
+            program, target, options, timed, after_kernel=lambda module: compilation.add(parts.take(module))
+        )
+        code = compilation.finish(parts.rest(emitted.module))
+    artifact = Artifact(
         name=program.name,
         machine=machine_of(target),
         runtime=native.VERSION,
         threads=target.threads,
         producer=f"llvmlite {llvmlite.__version__}",
-        code=jit.compile_module(split(emitted.module), target),
+        code=code,
         inputs=tuple(map(interface.slot, program.inputs)),
         outputs=tuple(map(interface.slot, program.outputs)),
         arena_size=emitted.arena_size,
@@ -67,6 +74,7 @@ def _artifact(
         constants=tuple(_constant(storage, references) for storage in emitted.storages),
         texts={**(texts or {}), **interface.costs(program), **interface.notes(program, emitted.schedules)},
     )
+    return artifact, emitted
 
 
 def _constant(storage: Constant, references: References | None) -> ConstantData:

@@ -1,14 +1,14 @@
-"""Compiles LLVM modules to machine code: shared objects. These are kept in the cache, under everything that determines
-them: different modules may become the same code, such as those that another version of Trivium emits."""
+"""Compiles LLVM modules to machine code: shared objects. The object files of their parts are kept in the cache, under
+everything that determines them: different modules may have the same parts, such as those that another version of
+Trivium emits."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Self
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -16,26 +16,64 @@ from llvmlite.binding import ffi
 
 from trivium.backends import cache, native
 from trivium.backends.cpu.target import CpuTarget
-from trivium.backends.llvm import elf, merging, relocations, shared_object
+from trivium.backends.llvm import elf, shared_object
 from trivium.ir.errors import CompileError
 
 
-def compile_module(parts: Sequence[str], target: CpuTarget) -> bytes:
-    """Returns the shared object for LLVM assembly, from the cache if it is there."""
-    kept, key = cache.default(), _key(parts, target)
-    machine_code = kept.get(key) if kept else None
-    if machine_code is not None and elf.is_shared_object(machine_code):
-        return machine_code
-    threads = min(len(parts), native.num_threads())
-    if threads > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            emitted = list(pool.map(functools.partial(_emitted_beside_others, target=target), parts))
-    else:
-        emitted = [_emitted(part, target) for part in parts]
-    machine_code = shared_object.link(emitted, [native.LIBRARY])
+class Compilation:
+    """Generates machine code for the parts of a module: on several threads, which begin with the first parts while the
+    next are emitted."""
+
+    def __init__(self, target: CpuTarget):
+        self._target = target
+        threads = native.num_threads()
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._parts: list[Future[bytes]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool:
+            self._pool.shutdown(cancel_futures=True)
+
+    def add(self, parts: Iterable[str]) -> None:
+        """Takes parts, which are LLVM assembly. More are to come."""
+        for part in parts:
+            if self._pool:
+                made = self._pool.submit(_object_file, part, self._target, _emitted_beside_others)
+            else:
+                made = Future[bytes]()
+                made.set_result(_object_file(part, self._target, _emitted))
+            self._parts.append(made)
+
+    def finish(self, parts: Iterable[str]) -> bytes:
+        """Takes the last parts, and returns the shared object of all."""
+        first, *others = parts
+        if self._parts or others:
+            self.add([first, *others])
+            made = [part.result() for part in self._parts]
+        else:
+            made = [_object_file(first, self._target, _emitted)]
+        return shared_object.link(made, [native.LIBRARY])
+
+
+def compile_module(text: str, target: CpuTarget) -> bytes:
+    """Returns the shared object for LLVM assembly."""
+    with Compilation(target) as compilation:
+        return compilation.finish([text])
+
+
+def _object_file(text: str, target: CpuTarget, make: Callable[[str, CpuTarget], bytes]) -> bytes:
+    """Returns the object file for assembly: from the cache, or as `make` makes it, which the cache then keeps."""
+    kept, key = cache.default(), _key(text, target)
+    found = kept.get(key) if kept else None
+    if found is not None and elf.is_object_file(found):
+        return found
+    made = make(text, target)
     if kept:
-        kept.put(key, machine_code)
-    return machine_code
+        kept.put(key, made)
+    return made
 
 
 def _emitted(text: str, target: CpuTarget) -> bytes:
@@ -79,15 +117,7 @@ def parsed(text: str, context: llvm.ContextRef | None = None) -> llvm.ModuleRef:
     return module
 
 
-def _key(parts: Sequence[str], target: CpuTarget) -> bytes:
-    """Returns everything that determines the machine code."""
-    versions = llvmlite.__version__, native.VERSION, _linker()
-    facts = *versions, target.code_generation, target.triple, target.cpu, target.tuned_features, *parts
+def _key(text: str, target: CpuTarget) -> bytes:
+    """Returns everything that determines an object file."""
+    facts = llvmlite.__version__, target.code_generation, target.triple, target.cpu, target.tuned_features, text
     return "\0".join(map(str, facts)).encode()
-
-
-@functools.cache
-def _linker() -> str:
-    """Returns a digest of the sources that make a shared object of LLVM's code."""
-    sources = (Path(str(module.__file__)).read_bytes() for module in (elf, merging, relocations, shared_object))
-    return hashlib.sha256(b"".join(sources)).hexdigest()

@@ -43,7 +43,7 @@ class Peak:
 
     def __init__(self, target: CpuTarget | None = None, rounds: int = 400_000) -> None:
         self.target, self.rounds = target or host(), rounds
-        self._code = Code(compile_module([str(fma_loop(self.target))], self.target))
+        self._code = Code(compile_module(str(fma_loop(self.target)), self.target))
         self._spin = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(self._code.address("spin"))
 
     def measure(self) -> float:

@@ -90,14 +90,16 @@ def emit_program(
     options: CompileOptions = DEFAULT,
     timed: bool = False,
     lines: Lines | None = None,
+    after_kernel: Callable[[ll.Module], None] | None = None,
 ) -> Emitted:
     """Returns the LLVM module of `program` for `target`. Constants that contractions read packed are passed packed. If
     `timed`, the entry records when its steps run (`timing.py`). With `lines`, instructions name the lines of the
-    kernels' text that they come from."""
+    kernels' text that they come from. `after_kernel` is called after each kernel, when what the module defines is
+    final."""
     module = LinedModule(program.name, lines) if lines is not None else ll.Module(program.name)
     module.triple = target.triple
     emitted = Emitted(module)
-    calls, workspace = _emit_launches(program, target, emitted, options.fast_math)
+    calls, workspace = _emit_launches(program, target, emitted, options.fast_math, after_kernel)
     emitted.values = _values(program, calls)
     emitted.host_calls = [s for s in walk(program.steps) if isinstance(s, HostCall | PythonCall)]
     begin = -(-program.arena_size // target.alignment) * target.alignment
@@ -108,7 +110,11 @@ def emit_program(
 
 
 def _emit_launches(
-    program: Program, target: CpuTarget, emitted: Emitted, fast_math: bool
+    program: Program,
+    target: CpuTarget,
+    emitted: Emitted,
+    fast_math: bool,
+    after_kernel: Callable[[ll.Module], None] | None,
 ) -> tuple[dict[Launch, Call], int]:
     """Returns a function for every kernel and operand that it reads packed, which kernels of equal structure share, and
     the maximal number of bytes of workspace that one of them needs."""
@@ -128,6 +134,8 @@ def _emit_launches(
                 emitted.module.complete(launch.kernel, emitted.module.functions[before:])
             workspace = max(workspace, size.nbytes)
             functions[key], emitted.schedules[name] = function, schedule
+            if after_kernel:
+                after_kernel(emitted.module)
         calls[launch] = Call(functions[key], packing.arguments if packing else launch.arguments)
     return calls, workspace
 

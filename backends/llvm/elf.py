@@ -100,6 +100,15 @@ def read_object(data: bytes) -> Object:
     return Object(int(header["machine"]), sections, symbols, relocations)
 
 
+def is_object_file(data: bytes) -> bool:
+    """Whether the bytes are an object file, with nothing outside them."""
+    try:
+        read_object(data)
+    except CompileError:
+        return False
+    return True
+
+
 def is_shared_object(data: bytes) -> bool:
     """Whether the bytes have the header of a shared object, whole segments and nothing outside them. The dynamic linker
     trusts the rest."""

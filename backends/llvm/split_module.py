@@ -1,11 +1,16 @@
-"""Splits a module into parts, of which machine code can be generated at the same time. What was internal to the module
-is hidden in its parts: another part may name it, and the linker, which joins their object files, exports it no more."""
+"""Splits a module into parts, of which machine code can be generated at the same time, and while the next are emitted.
+What is internal to the module is hidden in its parts: another part may name it, and the linker, which joins their
+object files, exports it no more."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import llvmlite.ir as ll
+
+Values = dict[str, ll.values.NamedValue]
+"""Functions and variables, by the names that refer to them."""
 
 SIZE = 150_000
 """The characters of assembly from which on a part is complete. Its machine code takes about 0.1 s, far longer than what
@@ -15,26 +20,47 @@ _INTERNAL = re.compile(r'^(define|@"[^"]*" =) internal ')
 _REFERENCE = re.compile(r'@"[^"]*"')
 
 
-def split(module: ll.Module, size: int = SIZE) -> list[str]:
-    """Returns the assembly of modules that define, in order, what `module` defines: of more than one if its assembly is
-    longer than `size` characters."""
-    values = {value.get_reference(): value for value in module.globals.values()}
-    definitions = {name: str(value) for name, value in values.items() if not _is_declared(value)}
-    groups: list[dict[str, str]] = [{}]
-    length = 0
-    for name, text in definitions.items():
-        if length >= size:
-            groups.append({})
-            length = 0
-        groups[-1][name] = text
-        length += len(text)
-    if len(groups) == 1:
-        return [_assembly(module, definitions, values)]
-    hidden = ({name: _INTERNAL.sub(r"\1 hidden ", text) for name, text in group.items()} for group in groups)
-    return [_assembly(module, group, values) for group in hidden]
+class Parts:
+    """The assembly of a module that is still being emitted, part after part."""
+
+    def __init__(self, size: int = SIZE):
+        self._size = size
+        self._rendered: set[str] = set()
+        self._group: dict[str, str] = {}
+        self._length = 0
+        self._is_first = True
+
+    def take(self, module: ll.Module) -> Iterator[str]:
+        """Yields the parts of at least `size` characters that are complete. All that the module defines now is final,
+        and there is more to come."""
+        values = _values(module)
+        for name, value in values.items():
+            if name in self._rendered or _is_declared(value):
+                continue
+            if self._length >= self._size:
+                self._is_first = False
+                yield self._part(module, values)
+            self._rendered.add(name)
+            self._group[name] = text = str(value)
+            self._length += len(text)
+
+    def rest(self, module: ll.Module) -> Iterator[str]:
+        """Yields the remaining parts; `module` is complete."""
+        yield from self.take(module)
+        yield self._part(module, _values(module))
+
+    def _part(self, module: ll.Module, values: Values) -> str:
+        group, self._group, self._length = self._group, {}, 0
+        if not self._is_first:
+            group = {name: _INTERNAL.sub(r"\1 hidden ", text) for name, text in group.items()}
+        return _assembly(module, group, values)
 
 
-def _assembly(module: ll.Module, definitions: dict[str, str], values: dict[str, ll.values.NamedValue]) -> str:
+def _values(module: ll.Module) -> Values:
+    return {value.get_reference(): value for value in module.globals.values()}
+
+
+def _assembly(module: ll.Module, definitions: dict[str, str], values: Values) -> str:
     """Returns the assembly of a module with some definitions of another, and declarations of what these refer to."""
     part = ll.Module(module.name)
     part.triple, part.data_layout = module.triple, module.data_layout

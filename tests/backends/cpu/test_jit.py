@@ -35,13 +35,14 @@ def test_the_cache_holds_machine_code(tmp_path: Path, monkeypatch: pytest.Monkey
     assert entry.stat().st_ino == written
 
 
-@pytest.mark.parametrize("change", ["magic", "kind", "half", "short", "random", "empty", "object file"])
-def test_an_entry_that_is_not_a_shared_object_is_compiled_again(
+@pytest.mark.parametrize("change", ["magic", "kind", "half", "short", "random", "empty", "shared object"])
+def test_an_entry_that_is_not_an_object_file_is_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     monkeypatch.setenv("TRIVIUM_CACHE", str(tmp_path))
     text = THREE(host().triple)
-    whole = jit.compile_module([text], host())
+    shared = jit.compile_module(text, host())
+    whole = host().machine().emit_object(jit.parsed(text))
     junk = {
         "magic": b"\x7fALF" + whole[4:],
         "kind": whole[:16] + b"\x07" + whole[17:],
@@ -49,24 +50,31 @@ def test_an_entry_that_is_not_a_shared_object_is_compiled_again(
         "short": whole[:63],
         "random": np.random.default_rng(0).bytes(500),
         "empty": b"",
-        "object file": host().machine().emit_object(jit.parsed(text)),
+        "shared object": shared,
     }[change]
     kept = cache.default()
     assert kept is not None
-    kept.put(jit._key([text], host()), junk)
-    assert jit.compile_module([text], host()) == whole
-    assert kept.get(jit._key([text], host())) == whole
+    kept.put(jit._key(text, host()), junk)
+    assert jit.compile_module(text, host()) == shared
+    assert kept.get(jit._key(text, host())) == whole
 
 
 def test_keys_distinguish_targets() -> None:
     text = THREE(host().triple)
     others = [replace(host(), cpu="another"), replace(host(), features="+none"), replace(host(), triple="none")]
-    assert len({jit._key([text], target) for target in (host(), *others)}) == 4
+    assert len({jit._key(text, target) for target in (host(), *others)}) == 4
 
 
 def test_what_llvm_refuses_is_an_error() -> None:
     with pytest.raises(CompileError, match="LLVM refuses the emitted module"):
-        jit.compile_module(["define i32 @f() { ret i64 3 }"], host())
+        jit.compile_module("define i32 @f() { ret i64 3 }", host())
+
+
+def linked(parts: list[str]) -> bytes:
+    """The shared object of parts, of which the first half comes before the others are there."""
+    with jit.Compilation(host()) as compilation:
+        compilation.add(parts[: len(parts) // 2])
+        return compilation.finish(parts[len(parts) // 2 :])
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -75,21 +83,21 @@ def test_parts_are_compiled_at_the_same_time(threads: int, monkeypatch: pytest.M
     monkeypatch.setattr(native, "num_threads", lambda: threads)
     kernels = 'target triple = "{}"\ndefine i32 @f{}(i32 %x) {{\n%y = mul i32 %x, {}\nret i32 %y\n}}'.format
     parts = [kernels(host().triple, n, n + 3) for n in range(20)]
-    shared = jit.compile_module(parts, host())
+    shared = linked(parts)
     code = Code(shared)
     assert [CFUNCTYPE(c_int, c_int)(code.address(f"f{n}"))(7) for n in range(20)] == [7 * (n + 3) for n in range(20)]
     monkeypatch.setattr(native, "num_threads", lambda: 1)
-    assert jit.compile_module(parts, host()) == shared
+    assert linked(parts) == shared
 
 
 def test_a_part_that_llvm_refuses_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "num_threads", lambda: 2)
     with pytest.raises(CompileError, match="LLVM refuses the emitted module"):
-        jit.compile_module([THREE(host().triple), "define i32 @f() { ret i64 3 }"], host())
+        linked([THREE(host().triple), "define i32 @f() { ret i64 3 }"])
 
 
 def three() -> Code:
-    return Code(jit.compile_module([THREE(host().triple)], host()))
+    return Code(jit.compile_module(THREE(host().triple), host()))
 
 
 def answer(code: Code) -> int:
@@ -144,7 +152,7 @@ def test_modules_are_not_dropped_before_they_are_closed(monkeypatch: pytest.Monk
 def test_programs_do_not_get_each_others_code() -> None:
     """Descriptors of files in memory are reused, and the dynamic linker would identify files by them."""
     texts = [f'target triple = "{host().triple}"\ndefine i32 @three() {{ ret i32 {n} }}' for n in range(20)]
-    codes = [Code(jit.compile_module([text], host())) for text in texts]
+    codes = [Code(jit.compile_module(text, host())) for text in texts]
     assert [answer(code) for code in codes] == list(range(20))
     assert len({_memory_path(5, number) for number in range(1, 1000)}) == 999
 

@@ -9,10 +9,10 @@ import llvmlite.ir as ll
 import pytest
 
 from tests.backends.llvm.running import Loaded
-from trivium.backends.cpu.jit import compile_module, parsed
+from trivium.backends.cpu.jit import Compilation, compile_module, parsed
 from trivium.backends.cpu.target import host
 from trivium.backends.llvm import elf
-from trivium.backends.llvm.split_module import split
+from trivium.backends.llvm.split_module import Parts
 
 I32 = ll.IntType(32)
 POINTER = ll.PointerType()
@@ -51,17 +51,46 @@ def sizes(shared_object: bytes) -> dict[str, int]:
     return {symbol.name: symbol.size for symbol in content.symbols if symbol.size}
 
 
+def split(module: ll.Module, size: int) -> list[str]:
+    return list(Parts(size).rest(module))
+
+
+def linked(texts: list[str]) -> bytes:
+    with Compilation(host()) as compilation:
+        return compilation.finish(texts)
+
+
 @pytest.mark.parametrize(("size", "parts"), [(1, 4), (150, 2), (100_000, 1)])
 def test_parts_are_the_same_program(size: int, parts: int) -> None:
     texts = split(example(), size)
     assert len(texts) == parts
-    shared = compile_module(texts, host())
-    assert sizes(shared) == sizes(compile_module([str(example())], host()))
+    shared = linked(texts)
+    assert sizes(shared) == sizes(compile_module(str(example()), host()))
     code = Loaded(shared)
     negative = ctypes.c_void_p()
     entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_void_p)(code.address("entry"))
     assert [entry(i, ctypes.addressof(negative)) for i in range(4)] == [1, 2, 4, 8]
     assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(negative.value or 0)(5) == -5
+
+
+def test_parts_are_taken_while_the_module_grows() -> None:
+    """A function that is only declared at first is defined in the part that is complete after it has a body."""
+    module, parts = example(), Parts(1)
+    first = list(parts.take(module))
+    assert len(first) == 3
+    absolute = module.globals["abs"]
+    absolute.linkage = "internal"
+    builder = ll.IRBuilder(absolute.append_basic_block())
+    negative = builder.call(module.globals["negative"], absolute.args)
+    is_less = builder.icmp_signed("<", *absolute.args, negative)
+    builder.ret(builder.select(is_less, negative, *absolute.args))
+    second = list(parts.rest(module))
+    assert len(second) == 2
+    assert 'declare hidden i32 @"abs"' in second[0]
+    assert 'define hidden i32 @"abs"' in second[1]
+    code = Loaded(linked([*first, *second]))
+    entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_void_p)(code.address("entry"))
+    assert [entry(i, ctypes.addressof(ctypes.c_void_p())) for i in range(4)] == [1, 2, 4, 8]
 
 
 def test_every_part_is_a_module_of_its_own() -> None:
@@ -74,11 +103,11 @@ def test_every_part_is_a_module_of_its_own() -> None:
     assert declared == [[], [], [], ['@"negative"', '@"element internal to the module"', '@"abs"']]
     assert '@"some table" = external hidden constant [4 x i32]' in texts[1]
     assert 'define hidden i32 @"element internal to the module"' in texts[1]
-    assert "internal constant" in split(example())[0]
+    assert "internal constant" in split(example(), 100_000)[0]
 
 
 def test_hidden_symbols_are_not_exported() -> None:
-    code = Loaded(compile_module(split(example(), 1), host()))
+    code = Loaded(linked(split(example(), 1)))
     assert code.address("entry")
     for name in ("negative", "some table", "element internal to the module"):
         with pytest.raises(AttributeError, match="undefined symbol"):
