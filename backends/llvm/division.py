@@ -23,6 +23,11 @@ def is_division(instruction: Instruction) -> TypeGuard[Apply]:
     return isinstance(instruction, Apply) and instruction.op == "divide" and instruction.result.dtype == "f32"
 
 
+def is_power_of_two(divisor: ll.Value) -> bool:
+    """Whether a divisor is a literal without bits in its mantissa, by whose exact reciprocal LLVM multiplies."""
+    return isinstance(divisor, ll.Constant) and int(divisor.constant, 16) % (1 << 52) == 0
+
+
 def reciprocal(code: Code, divisor: ll.Value) -> ll.Value:
     """Returns a number of f64 that is larger than 1 / `divisor`, unless that is 0 or infinite, by at most 2.5 units in
     the last place."""

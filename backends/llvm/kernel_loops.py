@@ -259,11 +259,10 @@ def _hoist(emitter: Emitter, loop: Loop, index: Register) -> None:
 
 
 def _hoist_reciprocals(emitter: Emitter, loop: Loop) -> None:
-    """Computes, before a long vector loop, the reciprocals of what it divides by. LLVM multiplies by those of literals
-    if that is exact."""
+    """Computes, before a long vector loop, the reciprocals of what it divides by."""
     for instruction in filter(division.is_division, loop.body.instructions):
         divisor = emitter.values.get(instruction.arguments[1])
-        if emitter.code.target.wide_products and divisor is not None and not isinstance(divisor, ll.Constant):
+        if emitter.code.target.wide_products and divisor is not None and not division.is_power_of_two(divisor):
             emitter.reciprocals[instruction.arguments[1]] = division.reciprocal(emitter.code, divisor)
 
 

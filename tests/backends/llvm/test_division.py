@@ -66,3 +66,15 @@ def test_quotients_close_to_halfway() -> None:
 def test_infinities_and_zeros() -> None:
     special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, -1e-45, 3e38, -3e38, 1e-38, 65536.0])
     expect_division(np.tile(special, (len(special), COUNT))[:, :COUNT], special)
+
+
+@pytest.mark.parametrize("literal", [255.0, -0.229, 3.0, 4.0, 2.0**127, 1e-45, 0.0, -np.inf, np.nan])
+def test_literals(literal: float) -> None:
+    b = KernelBuilder("quotients")
+    x, z = b.input("x", "f32", (COUNT,)), b.output("z", "f32", (COUNT,))
+    with b.parallel(COUNT) as (column,):
+        b.store(z, b.divide(b.load(x, column), b.constant(literal, "f32")), column)
+    a = np.random.default_rng(0).integers(0, 2**32, COUNT, dtype=np.uint32).view(np.float32)
+    with np.errstate(all="ignore"):
+        wanted = a / np.float32(literal)
+    np.testing.assert_array_equal(run(b.build(), a), wanted)
