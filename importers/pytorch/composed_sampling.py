@@ -85,48 +85,109 @@ def _taps(axis: Axis, interpolation: int, padding: int) -> list[Tap]:
     return found
 
 
+class Planes:
+    """Images as [image, channel, place]."""
+
+    def __init__(self, images: int, channels: int):
+        self.channels = channels
+
+    def of(self, image: Tensor) -> Tensor:
+        return image.flatten(2)
+
+    def spread(self, numbers: Tensor) -> Tensor:
+        """Returns numbers for [image, place] so that they are the same for all channels."""
+        return numbers.unsqueeze(1)
+
+    def take(self, elements: Tensor, index: Tensor) -> Tensor:
+        return elements.gather(2, self._of_all_channels(index))
+
+    def add(self, elements: Tensor, index: Tensor, summands: Tensor) -> Tensor:
+        return elements.scatter_add(2, self._of_all_channels(index), summands)
+
+    def image(self, elements: Tensor, shape: Sequence[int]) -> Tensor:
+        return elements.reshape(shape)
+
+    def _of_all_channels(self, index: Tensor) -> Tensor:
+        return index.unsqueeze(1).expand(-1, self.channels, -1)
+
+
+class Rows:
+    """Images as [image and place, channel]: the channels of a place are vectors in memory."""
+
+    FEWEST = 8
+    """The number of channels from which on two transpositions take less time than they save."""
+
+    def __init__(self, images: int, channels: int):
+        self.images, self.channels = images, channels
+
+    def of(self, image: Tensor) -> Tensor:
+        return image.flatten(2).transpose(1, 2).reshape(-1, self.channels)
+
+    def spread(self, numbers: Tensor) -> Tensor:
+        return numbers.reshape(-1, 1)
+
+    def take(self, elements: Tensor, index: Tensor) -> Tensor:
+        return elements.index_select(0, self._row(elements, index))
+
+    def add(self, elements: Tensor, index: Tensor, summands: Tensor) -> Tensor:
+        return elements.index_add(0, self._row(elements, index), summands)
+
+    def image(self, elements: Tensor, shape: Sequence[int]) -> Tensor:
+        return elements.reshape(self.images, -1, self.channels).transpose(1, 2).reshape(shape)
+
+    def _row(self, elements: Tensor, index: Tensor) -> Tensor:
+        first = torch.arange(self.images, device=index.device) * (elements.shape[0] // self.images)
+        return (index + first.unsqueeze(1)).flatten()
+
+
 class Samples:
     """The elements of `input` that the samples at `grid` are made of. The last coordinate of a grid comes first."""
 
     def __init__(self, input: Tensor, grid: Tensor, interpolation: int, padding: int, align_corners: bool):
         self.count = input.dim() - 2
         self.extents = input.shape[2:]
-        self.flat = input.flatten(2)
+        images, channels = input.shape[:2]
+        self.layout = (Rows if channels >= Rows.FEWEST else Planes)(images, channels)
+        self.elements = self.layout.of(input)
         axes = [
             Axis(grid[..., self.count - 1 - d].flatten(1), self.extents[d], align_corners) for d in range(self.count)
         ]
         self.taps = [_taps(axis, interpolation, padding) for axis in axes]
-        self.shape = (*input.shape[:2], *grid.shape[1:-1])
+        self.shape = (images, channels, *grid.shape[1:-1])
 
     def corners(self) -> list[tuple[Tensor, Sequence[Tap]]]:
-        """Returns for each combination of taps the flat indices of the elements, for all channels."""
+        """Returns for each combination of taps the indices of the elements, for [image, place]."""
         found = []
         for chosen in product(*self.taps):
             index = torch.zeros_like(chosen[0][0])
             for (place, _, _), extent in zip(chosen, self.extents, strict=True):
                 index = index * extent + place
-            found.append((index.unsqueeze(1).expand(-1, self.shape[1], -1), chosen))
+            found.append((index, chosen))
         return found
 
     def sample(self) -> Tensor:
-        parts = [self.flat.gather(2, index) * _weight(taps).unsqueeze(1) for index, taps in self.corners()]
-        return sum(parts[1:], parts[0]).reshape(self.shape)
+        parts = [self.layout.take(self.elements, index) * self._weight(taps) for index, taps in self.corners()]
+        return self.layout.image(sum(parts[1:], parts[0]), self.shape)
 
     def gradient_of_input(self, gradient: Tensor) -> Tensor:
-        found = torch.zeros_like(self.flat)
+        found, gradient = torch.zeros_like(self.elements), self.layout.of(gradient)
         for index, taps in self.corners():
-            found = found.scatter_add(2, index, gradient.flatten(2) * _weight(taps).unsqueeze(1))
-        return found.reshape(*self.shape[:2], *self.extents)
+            found = self.layout.add(found, index, gradient * self._weight(taps))
+        return self.layout.image(found, (*self.shape[:2], *self.extents))
 
     def gradient_of_grid(self, gradient: Tensor) -> Tensor:
         columns = [torch.zeros_like(self.taps[0][0][1])] * self.count
         for index, taps in self.corners():
-            value = (gradient.flatten(2) * self.flat.gather(2, index)).sum(1)
+            products = self.layout.of(gradient) * self.layout.take(self.elements, index)
+            value = products.sum(1).reshape(self.shape[0], -1)
             for d in range(self.count):
                 columns[d] = columns[d] + value * _weight(
                     [(p, s if i == d else w, s) for i, (p, w, s) in enumerate(taps)]
                 )
         return torch.stack(columns[::-1], -1).reshape(self.shape[0], *self.shape[2:], self.count)
+
+    def _weight(self, taps: Sequence[Tap]) -> Tensor:
+        return self.layout.spread(_weight(taps))
 
 
 def _weight(taps: Sequence[Tap]) -> Tensor:
@@ -153,7 +214,9 @@ def grid_sampler_backward(
     align_corners: bool,
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor]:
-    samples = Samples(input, grid, interpolation_mode, padding_mode, align_corners)
+    # Of a copy: elements taken from `input` itself would be the same values as those that the forward pass takes, and
+    # be stored until then, which is slower than taking them again.
+    samples = Samples(input.clone(), grid, interpolation_mode, padding_mode, align_corners)
     of_input = samples.gradient_of_input(grad_output) if output_mask[0] else None
     return of_input, samples.gradient_of_grid(grad_output)
 

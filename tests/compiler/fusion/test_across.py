@@ -1,4 +1,4 @@
-"""Transposes before reductions of rows: part of the kernel, or kernels of their own."""
+"""Transposes before reductions and gathers of rows: part of the kernel, or kernels of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trivium.ir import ops
 from trivium.ir.builder import Builder, region
 from trivium.ir.core import Value
 from trivium.ir.func import Function, Module
-from trivium.ir.types import F32, tensor
+from trivium.ir.types import F32, I64, tensor
 
 WIDE = level("x86-64-v4")
 
@@ -57,6 +57,33 @@ def test_which_transposes_are_separate_kernels(shape: tuple[int, ...], options: 
     assert (np.prod(shape) >= LEAST) == (shape != (2, 8, 4, 4))
     module = centred(shape, **options)
     assert launches(module, WIDE) == launches(module, replace(WIDE, layouts=None)) + apart
+
+
+def gathered(width: int, order: tuple[int, int, int]) -> Module:
+    """Rows of images whose dimensions are turned to `order`, of which the first two become one."""
+    indices = tensor(5, of=I64)
+
+    def body(b: Builder, x: Value, places: Value) -> Value:
+        turned = b.add(ops.Transpose(x, permutation=order))
+        first, second, last = turned.type.static_shape
+        rows = b.add(ops.Reshape(turned, result=tensor(first * second, last, of=F32)))
+        numbers = ops.GatherDimensionNumbers((1,), (0,), (), (), (0,), 1)
+        return b.add(ops.Tanh(b.add(ops.Gather(rows, places, numbers, (1, width)))))
+
+    return Module.build(functions=[Function.build("main", [tensor(4, 16, 80, of=F32), indices], body)])
+
+
+@pytest.mark.parametrize(
+    ("width", "order", "apart"), [(16, (0, 2, 1), True), (3, (0, 2, 1), False), (80, (1, 0, 2), False)]
+)
+def test_a_transpose_is_apart_from_a_gather_of_rows_across_it(
+    width: int, order: tuple[int, int, int], apart: bool
+) -> None:
+    module, x, places = gathered(width, order), np.random.rand(4, 16, 80).astype("f"), np.array([0, 7, 7, 63, 30])
+    assert launches(module, WIDE) == 1 + apart
+    turned = x.transpose(order)
+    wanted = np.tanh(turned.reshape(-1, turned.shape[-1])[places, :width])
+    np.testing.assert_allclose(compile_program(module)(x, places)[0], wanted, rtol=1e-5)
 
 
 def test_results_are_numpys() -> None:

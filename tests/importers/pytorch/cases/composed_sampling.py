@@ -5,6 +5,7 @@ import torch
 from tests.importers.pytorch.cases import b, case, f, n, p, v
 
 FIRST = {"2d": (f(1, 2, 3, 4), f(1, 2, 3, 2)), "3d": (f(1, 2, 3, 4, 2), f(1, 2, 2, 2, 3))}
+MANY_CHANNELS = {"2d": (f(2, 9, 3, 4), f(2, 4, 3, 2)), "3d": (f(2, 8, 3, 4, 2), f(2, 2, 2, 3, 3))}
 GRIDS = [(kind, mode, padding, bool(padding % 2)) for kind in FIRST for mode in range(2) for padding in range(3)]
 GRIDS += [("2d", 2, 0, False), ("2d", 2, 2, True)]
 LENGTHS = v(2, 0, 3)
@@ -37,7 +38,8 @@ def bag(mode: int) -> list:
 
 CASES = [
     *(
-        case(f"grid_sampler_{kind}.default", *FIRST[kind], mode, padding, bool(mode))
+        case(f"grid_sampler_{kind}.default", *inputs[kind], mode, padding, bool(mode))
+        for inputs in (FIRST, MANY_CHANNELS)
         for kind, modes in (("2d", (0, 1, 2)), ("3d", (0, 1)))
         for mode in modes
         for padding in (0, 1, 2)
@@ -48,7 +50,7 @@ CASES = [
             *(f(*x.shape[:2], *grid.shape[1:-1]), x, grid, mode, padding, align, [True, True]),
         )
         for kind, mode, padding, align in GRIDS
-        for x, grid in [FIRST[kind]]
+        for x, grid in [FIRST[kind], MANY_CHANNELS[kind]]
     ),
     *resized("bilinear"),
     *resized("bicubic"),
