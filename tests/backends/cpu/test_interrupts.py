@@ -290,4 +290,6 @@ def test_signals(name: str) -> None:
 
 
 if __name__ == "__main__":
+    # A shell's job in the background inherits that the signal is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     PROCESSES[sys.argv[1]]()
