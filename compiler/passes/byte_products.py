@@ -15,9 +15,9 @@ from trivium.compiler.passes.manager import Pass, blocks
 from trivium.compiler.passes.patterns.matching import constant, splat
 from trivium.ir import ops
 from trivium.ir.builder import Rewriter, region
-from trivium.ir.core import Value
+from trivium.ir.core import Region, Value
 from trivium.ir.func import Module
-from trivium.ir.types import I8, I32, UI8
+from trivium.ir.types import I8, I32, UI8, TensorType
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,19 @@ class Factor:
         signed = isinstance(self.stored, np.ndarray) or self.stored.type.element_type is I8
         return self.zero if signed else self.zero - 128
 
+    @property
+    def zero_is_byte(self) -> bool:
+        """Whether the zero point is one of the numbers that the bytes can be."""
+        known = self.signed_zero
+        if known is not None:
+            return -128 <= known <= 127
+        assert not isinstance(self.zero, int)
+        assert not isinstance(self.stored, np.ndarray)
+        op = self.zero.defining_op
+        while isinstance(op, ops.Reshape | ops.BroadcastInDim):
+            op = op.operand.defining_op
+        return isinstance(op, ops.Convert) and op.operand.type.element_type is self.stored.type.element_type
+
 
 @dataclass(frozen=True)
 class Signed:
@@ -62,8 +75,9 @@ class Signed:
 
 
 def _factors(op: ops.DotGeneral | ops.Convolution) -> tuple[Factor, Factor] | None:
-    """Returns the factors of a product that can be replaced. The image of a convolution is padded with zeros; its zero
-    point must be a byte to be padded with, and its kernel must have none."""
+    """Returns the factors of a product that can be replaced. The image of a convolution is padded with zeros: its zero
+    point must be a byte to be padded with. A kernel with groups must have no zero point: sums of the windows of each
+    group take as long as the products."""
     if op.result.type.element_type is not I32 or not op.result.type.is_static:
         return None
     lhs, rhs = _factor(op.lhs), _factor(op.rhs)
@@ -71,9 +85,8 @@ def _factors(op: ops.DotGeneral | ops.Convolution) -> tuple[Factor, Factor] | No
         return None
     if isinstance(op, ops.DotGeneral):
         return (lhs, rhs) if op.algorithm is None else None
-    known = lhs.signed_zero
-    is_byte = known is not None and -128 <= known <= 127
-    return (lhs, rhs) if rhs.signed_zero == 0 and (is_byte or not _pads(op)) else None
+    centered = rhs.signed_zero == 0 or op.feature_group_count == op.batch_group_count == 1
+    return (lhs, rhs) if centered and (lhs.zero_is_byte or not _pads(op)) else None
 
 
 def _factor(value: Value) -> Factor | None:
@@ -129,22 +142,51 @@ def _replace_product(rewriter: Rewriter, op: ops.DotGeneral, lhs: Signed, rhs: S
     of_lhs = _sums(rewriter, lhs.stored, numbers.lhs_contracting_dimensions)
     of_rhs = _sums(rewriter, rhs.stored, numbers.rhs_contracting_dimensions)
     terms = math.prod(op.lhs.type.static_shape[d] for d in numbers.lhs_contracting_dimensions)
-    counted = _times(rewriter, _splat(rewriter, terms, of_rhs), rhs.zero)
-    of_rhs = of_rhs if counted is None else rewriter.add(ops.Subtract(of_rhs, counted))
+    of_rhs = _centered(rewriter, of_rhs, terms, rhs.zero)
     total = _like(rewriter, op, lhs.stored, rhs.stored)
     total = _minus(rewriter, total, _times(rewriter, of_lhs, rhs.zero), places[0])
     rewriter.replace(_minus(rewriter, total, _times(rewriter, of_rhs, lhs.zero), places[1]))
 
 
 def _replace_convolution(rewriter: Rewriter, op: ops.Convolution, image: Signed, kernel: Signed) -> None:
-    """(x - a) * y == x, padded with a, * y - a * sums of y"""
+    """(x - a) * (y - b) == x * y - a * (sums of y - b * terms) - b * sums of windows of x, where x is padded with a"""
     numbers, padded, changes = op.dimension_numbers, image.stored, {}
-    if image.zero != 0 and _pads(op):
+    if (image.zero != 0 or kernel.zero != 0) and _pads(op):
         padded, changes = _padded(rewriter, op, image), _without_padding(op)
     total = _like(rewriter, op, padded, kernel.stored, **changes)
     summed = [d for d in range(op.rhs.type.rank) if d != numbers.kernel_output_feature_dimension]
-    sums = _times(rewriter, _sums(rewriter, kernel.stored, summed), image.zero)
-    rewriter.replace(_minus(rewriter, total, sums, [numbers.output_feature_dimension]))
+    of_kernel = _sums(rewriter, kernel.stored, summed)
+    terms = math.prod(op.rhs.type.static_shape[d] for d in summed)
+    of_kernel = _centered(rewriter, of_kernel, terms, kernel.zero)
+    total = _minus(rewriter, total, _times(rewriter, of_kernel, image.zero), [numbers.output_feature_dimension])
+    if kernel.zero != 0:
+        of_windows = _times(rewriter, _window_sums(rewriter, op, padded), kernel.zero)
+        places = {numbers.input_batch_dimension: numbers.output_batch_dimension}
+        places |= zip(numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, strict=True)
+        total = _minus(rewriter, total, of_windows, [places[d] for d in sorted(places)])
+    rewriter.replace(total)
+
+
+def _window_sums(rewriter: Rewriter, op: ops.Convolution, image: Value) -> Value:
+    """Returns the sums of the windows of an image that is padded already, without its dimension of features."""
+    numbers = op.dimension_numbers
+    of_features = _sums(rewriter, image, [numbers.input_feature_dimension])
+    kept = [d for d in range(image.type.rank) if d != numbers.input_feature_dimension]
+    sizes, strides, steps = [1] * len(kept), [1] * len(kept), [1] * len(kept)
+    for i, d in enumerate(numbers.input_spatial_dimensions):
+        place = kept.index(d)
+        sizes[place] = op.rhs.type.static_shape[numbers.kernel_spatial_dimensions[i]]
+        strides[place] = op.window_strides[i] if op.window_strides else 1
+        steps[place] = op.rhs_dilation[i] if op.rhs_dilation else 1
+    windows = ops.ReduceWindow(
+        [of_features],
+        [_zero(rewriter)],
+        window_dimensions=tuple(sizes),
+        window_strides=tuple(strides),
+        window_dilations=tuple(steps),
+        body=_addition(),
+    )
+    return rewriter.add(windows)[0]
 
 
 def _signed(rewriter: Rewriter, factor: Factor) -> Signed:
@@ -168,9 +210,16 @@ def _sums(rewriter: Rewriter, stored: Value, dimensions: Sequence[int]) -> Value
         total = known.sum(axis=tuple(dimensions), dtype=np.int32)
         return rewriter.add(ops.Constant(np.asarray(total, np.int32)))
     wide = rewriter.add(ops.Convert(stored, result=stored.type.with_element(I32)))
-    start = rewriter.add(ops.Constant(np.zeros((), np.int32)))
-    add = region([start.type, start.type], lambda builder, one, other: builder.add(ops.Add(one, other)))
-    return rewriter.add(ops.Reduce([wide], [start], tuple(dimensions), add))[0]
+    return rewriter.add(ops.Reduce([wide], [_zero(rewriter)], tuple(dimensions), _addition()))[0]
+
+
+def _zero(rewriter: Rewriter) -> Value:
+    return rewriter.add(ops.Constant(np.zeros((), np.int32)))
+
+
+def _addition() -> Region:
+    kind = TensorType((), I32)
+    return region([kind, kind], lambda builder, one, other: builder.add(ops.Add(one, other)))
 
 
 def _times(rewriter: Rewriter, value: Value, zero: int | Value) -> Value | None:
@@ -179,6 +228,12 @@ def _times(rewriter: Rewriter, value: Value, zero: int | Value) -> Value | None:
         return rewriter.add(ops.Multiply(value, _splat(rewriter, zero, value))) if zero else None
     everywhere = rewriter.add(ops.BroadcastInDim(zero, (), result=value.type))
     return rewriter.add(ops.Multiply(value, everywhere))
+
+
+def _centered(rewriter: Rewriter, sums: Value, terms: int, zero: int | Value) -> Value:
+    """Returns the sums of numbers less a zero point, from those of `terms` numbers each."""
+    counted = _times(rewriter, _splat(rewriter, terms, sums), zero) if zero != 0 else None
+    return sums if counted is None else rewriter.add(ops.Subtract(sums, counted))
 
 
 def _minus(rewriter: Rewriter, total: Value, sums: Value | None, dimensions: Sequence[int]) -> Value:
@@ -218,7 +273,11 @@ def _padded(rewriter: Rewriter, op: ops.Convolution, image: Signed) -> Value:
     padding = op.padding or [(0, 0)] * len(spatial)
     for d, (before, after), step in zip(spatial, padding, op.lhs_dilation or [1] * len(spatial), strict=True):
         low[d], high[d], between[d] = before, after, step - 1
-    value = rewriter.add(ops.Constant(np.asarray(image.zero, np.int8)))
+    zero = image.zero
+    if isinstance(zero, Value):
+        value = rewriter.add(ops.Convert(zero, result=zero.type.with_element(I8)))
+    else:
+        value = rewriter.add(ops.Constant(np.asarray(zero, np.int8)))
     return rewriter.add(ops.Pad(image.stored, value, low, high, between))
 
 

@@ -126,7 +126,10 @@ def _centered(g: Generator, shape: Sequence[int], zero: bool = True) -> Value:
     if not zero:
         return value
     low, high = (-128, 127) if element is I8 else (0, 255)
-    point = g.argument((), I32) if g.chance(0.2) else g.constant(np.asarray(g.number(low, high)), I32)
+    if g.chance(0.2):
+        point = g.add(ops.Convert(g.argument((), element), result=tensor(of=I32)))
+    else:
+        point = g.argument((), I32) if g.chance(0.2) else g.constant(np.asarray(g.number(low, high)), I32)
     return g.add(ops.Subtract(value, g.add(ops.BroadcastInDim(point, (), result=wide))))
 
 

@@ -4,6 +4,7 @@ show the programs (`cases/byte-products.mlir`)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ from trivium.ir.core import Value
 from trivium.ir.func import Function, Module
 from trivium.ir.types import I8, I32, UI8, TensorType, Type, tensor
 
-Zero = int | None
-"""A zero point; None for one that is an argument."""
+Zero = int | Literal["byte"] | None
+"""A zero point; None for one that is an argument, "byte" for one that is an argument of the type of the numbers."""
 
 
 def centered(b: Builder, stored: Value, zero: Value | int) -> Value:
@@ -30,12 +31,14 @@ def centered(b: Builder, stored: Value, zero: Value | int) -> Value:
 
 def program(types: Sequence[TensorType], zeros: Sequence[Zero], product) -> Module:
     """Returns the program of a product of two arguments less their zero points; two more arguments are zero points."""
+    kinds = [kind.element_type if zero == "byte" else I32 for kind, zero in zip(types, zeros, strict=True)]
 
     def body(b: Builder, *arguments: Value):
-        points = [arguments[2 + i] if zero is None else zero for i, zero in enumerate(zeros)]
+        wide = [b.add(ops.Convert(x, result=tensor(of=I32))) for x in arguments[2:]]
+        points = [zero if isinstance(zero, int) else wide[i] for i, zero in enumerate(zeros)]
         return b.add(product(*(centered(b, x, zero) for x, zero in zip(arguments, points, strict=False))))
 
-    module = Module.build(functions=[Function.build("main", [*types, tensor(of=I32), tensor(of=I32)], body)])
+    module = Module.build(functions=[Function.build("main", [*types, *(tensor(of=kind) for kind in kinds)], body)])
     module.verify()
     return module
 
@@ -83,19 +86,24 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("zeros", [(133, 0), (128, 128), (0, 3), (None, 0), (300, 0)], ids=str)
+@pytest.mark.parametrize(
+    "zeros",
+    [(133, 0), (128, 128), (0, 3), (None, 0), (300, 0), ("byte", 0), (9, "byte"), ("byte", "byte"), (None, None)],
+    ids=str,
+)
 @pytest.mark.parametrize("name", OPTIONS)
 def test_convolutions(name: str, zeros: tuple[Zero, Zero]) -> None:
-    """A kernel with a zero point, or an image with one that padding cannot have, stays in 32 bits."""
+    """An image with a zero point that padding cannot have, and a kernel with groups and one, stay in 32 bits."""
     options = {"feature_group_count": 1, "batch_group_count": 1} | OPTIONS[name]
     inputs = 8 // options["feature_group_count"]
     numbers = ops.ConvDimensionNumbers(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))
     types = [tensor(2, 8, 6, 7, of=UI8), tensor(6, inputs, 3, 2, of=UI8 if zeros[1] else I8)]
     module = program(types, zeros, lambda x, y: ops.Convolution(x, y, dimension_numbers=numbers, **options))
     pads = "padding" in options or "lhs_dilation" in options
-    byte = zeros[1] in (0, 128) and (not pads or zeros[0] in (128, 133, 0))
+    byte = (zeros[1] in (0, 128) or inputs == 8) and (not pads or zeros[0] not in (None, 300))
     assert (factors(module) == [I8, I8]) == byte
-    arguments = [*map(draw, types), np.int32(5), np.int32(6)]
+    points = [kind.dtype.type(5 + i) for i, kind in enumerate(module.main.function_type.inputs[2:])]
+    arguments = [*map(draw, types), *points]
     for ours, expected in zip(trivium.compile(module)(*arguments), trivium.evaluate(module, *arguments), strict=True):
         np.testing.assert_array_equal(ours, expected)
 
@@ -104,8 +112,7 @@ def test_convolutions(name: str, zeros: tuple[Zero, Zero]) -> None:
     ("least", "greatest"), [(-128, 127), (-255, 0), (0, 255), (1 << 30, (1 << 30) + 255), (0, 256)]
 )
 def test_constants_of_32_bits(least: int, greatest: int) -> None:
-    """Small weights are folded with their conversion, and are bytes and a zero point if their range is a byte's. A
-    kernel must have none."""
+    """Small weights are folded with their conversion, and are bytes and a zero point if their range is a byte's."""
     x, known = (
         tensor(9, 70, of=UI8),
         np.random.default_rng(0).integers(least, greatest, (70, 33), np.int32, endpoint=True),
@@ -123,7 +130,6 @@ def test_constants_of_32_bits(least: int, greatest: int) -> None:
 
     for body in (product, image):
         module = Module.build(functions=[Function.build("main", [x], body)])
-        byte = greatest - least < 256 and (body is product or least == -128)
-        assert (factors(module) == [I8, I8]) == byte
+        assert (factors(module) == [I8, I8]) == (greatest - least < 256)
         (found,), (wanted,) = trivium.compile(module)(draw(x)), trivium.evaluate(module, draw(x))
         np.testing.assert_array_equal(found, wanted)

@@ -24,15 +24,13 @@ func.func @main(%arg0: tensor<2x3xui8>, %arg1: tensor<3x4xi8>) -> tensor<2x4xi32
 //=    %8 = stablehlo.convert %arg1 : (tensor<3x4xi8>) -> tensor<3x4xi32>
 //=    %c_2 = stablehlo.constant dense<0> : tensor<i32>
 //=    %9 = stablehlo.reduce(%8 init: %c_2) applies stablehlo.add across dimensions = [0] : (tensor<3x4xi32>, tensor<i32>) -> tensor<4xi32>
-//=    %c_3 = stablehlo.constant dense<3> : tensor<i32>
-//=    %10 = stablehlo.broadcast_in_dim %c_3, dims = [] : (tensor<i32>) -> tensor<4xi32>
-//=    %11 = stablehlo.dot_general %5, %arg1, contracting_dims = [1] x [0] : (tensor<2x3xi8>, tensor<3x4xi8>) -> tensor<2x4xi32>
-//=    %c_4 = stablehlo.constant dense<5> : tensor<i32>
-//=    %12 = stablehlo.broadcast_in_dim %c_4, dims = [] : (tensor<i32>) -> tensor<4xi32>
-//=    %13 = stablehlo.multiply %9, %12 : tensor<4xi32>
-//=    %14 = stablehlo.broadcast_in_dim %13, dims = [1] : (tensor<4xi32>) -> tensor<2x4xi32>
-//=    %15 = stablehlo.subtract %11, %14 : tensor<2x4xi32>
-//=    return %15 : tensor<2x4xi32>
+//=    %10 = stablehlo.dot_general %5, %arg1, contracting_dims = [1] x [0] : (tensor<2x3xi8>, tensor<3x4xi8>) -> tensor<2x4xi32>
+//=    %c_3 = stablehlo.constant dense<5> : tensor<i32>
+//=    %11 = stablehlo.broadcast_in_dim %c_3, dims = [] : (tensor<i32>) -> tensor<4xi32>
+//=    %12 = stablehlo.multiply %9, %11 : tensor<4xi32>
+//=    %13 = stablehlo.broadcast_in_dim %12, dims = [1] : (tensor<4xi32>) -> tensor<2x4xi32>
+//=    %14 = stablehlo.subtract %10, %13 : tensor<2x4xi32>
+//=    return %14 : tensor<2x4xi32>
 //=  }
 //=}
 // -----
@@ -160,5 +158,71 @@ func.func @main(%arg0: tensor<1x3x4xi8>, %arg1: tensor<2x4x4xi8>, %arg2: tensor<
 //=    %3 = stablehlo.convert %arg1 : (tensor<2x4x4xi8>) -> tensor<2x4x4xi32>
 //=    %4 = stablehlo.convolution(%2, %3) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[1, 0]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x3x4xi32>, tensor<2x4x4xi32>) -> tensor<1x3x4xi32>
 //=    return %4 : tensor<1x3x4xi32>
+//=  }
+//=}
+// -----
+// both less a zero point, that of the image a byte: sums of windows
+func.func @main(%arg0: tensor<1x3x4xui8>, %arg1: tensor<ui8>, %arg2: tensor<2x4x4xui8>) -> tensor<1x2x4xi32> {
+  %0 = stablehlo.convert %arg0 : (tensor<1x3x4xui8>) -> tensor<1x3x4xi32>
+  %1 = stablehlo.convert %arg1 : (tensor<ui8>) -> tensor<i32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<i32>) -> tensor<1x3x4xi32>
+  %3 = stablehlo.subtract %0, %2 : tensor<1x3x4xi32>
+  %4 = stablehlo.convert %arg2 : (tensor<2x4x4xui8>) -> tensor<2x4x4xi32>
+  %5 = stablehlo.constant dense<3> : tensor<2x4x4xi32>
+  %6 = stablehlo.subtract %4, %5 : tensor<2x4x4xi32>
+  %7 = stablehlo.convolution(%3, %6) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], pad = [[1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x3x4xi32>, tensor<2x4x4xi32>) -> tensor<1x2x4xi32>
+  return %7 : tensor<1x2x4xi32>
+}
+//=module {
+//=  func.func @main(%arg0: tensor<1x3x4xui8>, %arg1: tensor<ui8>, %arg2: tensor<2x4x4xui8>) -> tensor<1x2x4xi32> {
+//=    %0 = stablehlo.convert %arg0 : (tensor<1x3x4xui8>) -> tensor<1x3x4xi32>
+//=    %1 = stablehlo.convert %arg1 : (tensor<ui8>) -> tensor<i32>
+//=    %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<i32>) -> tensor<1x3x4xi32>
+//=    %3 = stablehlo.subtract %0, %2 : tensor<1x3x4xi32>
+//=    %4 = stablehlo.convert %arg2 : (tensor<2x4x4xui8>) -> tensor<2x4x4xi32>
+//=    %c = stablehlo.constant dense<3> : tensor<2x4x4xi32>
+//=    %5 = stablehlo.subtract %4, %c : tensor<2x4x4xi32>
+//=    %c_0 = stablehlo.constant dense<128> : tensor<ui8>
+//=    %6 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<ui8>) -> tensor<1x3x4xui8>
+//=    %7 = stablehlo.xor %arg0, %6 : tensor<1x3x4xui8>
+//=    %8 = stablehlo.bitcast_convert %7 : (tensor<1x3x4xui8>) -> tensor<1x3x4xi8>
+//=    %c_1 = stablehlo.constant dense<128> : tensor<i32>
+//=    %9 = stablehlo.broadcast_in_dim %c_1, dims = [] : (tensor<i32>) -> tensor<i32>
+//=    %10 = stablehlo.subtract %1, %9 : tensor<i32>
+//=    %c_2 = stablehlo.constant dense<128> : tensor<ui8>
+//=    %11 = stablehlo.broadcast_in_dim %c_2, dims = [] : (tensor<ui8>) -> tensor<2x4x4xui8>
+//=    %12 = stablehlo.xor %arg2, %11 : tensor<2x4x4xui8>
+//=    %13 = stablehlo.bitcast_convert %12 : (tensor<2x4x4xui8>) -> tensor<2x4x4xi8>
+//=    %14 = stablehlo.convert %10 : (tensor<i32>) -> tensor<i8>
+//=    %15 = stablehlo.pad %8, %14, low = [0, 1, 0], high = [0, 1, 0], interior = [0, 0, 0] : (tensor<1x3x4xi8>, tensor<i8>) -> tensor<1x5x4xi8>
+//=    %16 = stablehlo.convolution(%15, %13) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], pad = [[0, 0]], lhs_dilate = [1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x5x4xi8>, tensor<2x4x4xi8>) -> tensor<1x2x4xi32>
+//=    %17 = stablehlo.convert %13 : (tensor<2x4x4xi8>) -> tensor<2x4x4xi32>
+//=    %c_3 = stablehlo.constant dense<0> : tensor<i32>
+//=    %18 = stablehlo.reduce(%17 init: %c_3) applies stablehlo.add across dimensions = [0, 1] : (tensor<2x4x4xi32>, tensor<i32>) -> tensor<4xi32>
+//=    %c_4 = stablehlo.constant dense<8> : tensor<i32>
+//=    %19 = stablehlo.broadcast_in_dim %c_4, dims = [] : (tensor<i32>) -> tensor<4xi32>
+//=    %c_5 = stablehlo.constant dense<-125> : tensor<i32>
+//=    %20 = stablehlo.broadcast_in_dim %c_5, dims = [] : (tensor<i32>) -> tensor<4xi32>
+//=    %21 = stablehlo.multiply %19, %20 : tensor<4xi32>
+//=    %22 = stablehlo.subtract %18, %21 : tensor<4xi32>
+//=    %23 = stablehlo.broadcast_in_dim %10, dims = [] : (tensor<i32>) -> tensor<4xi32>
+//=    %24 = stablehlo.multiply %22, %23 : tensor<4xi32>
+//=    %25 = stablehlo.broadcast_in_dim %24, dims = [2] : (tensor<4xi32>) -> tensor<1x2x4xi32>
+//=    %26 = stablehlo.subtract %16, %25 : tensor<1x2x4xi32>
+//=    %27 = stablehlo.convert %15 : (tensor<1x5x4xi8>) -> tensor<1x5x4xi32>
+//=    %c_6 = stablehlo.constant dense<0> : tensor<i32>
+//=    %28 = stablehlo.reduce(%27 init: %c_6) applies stablehlo.add across dimensions = [2] : (tensor<1x5x4xi32>, tensor<i32>) -> tensor<1x5xi32>
+//=    %c_7 = stablehlo.constant dense<0> : tensor<i32>
+//=    %29 = "stablehlo.reduce_window"(%28, %c_7) <{window_dilations = array<i64: 1, 1>, window_dimensions = array<i64: 1, 2>, window_strides = array<i64: 1, 2>}> ({
+//=    ^bb0(%arg3: tensor<i32>, %arg4: tensor<i32>):
+//=      %34 = stablehlo.add %arg3, %arg4 : tensor<i32>
+//=      stablehlo.return %34 : tensor<i32>
+//=    }) : (tensor<1x5xi32>, tensor<i32>) -> tensor<1x2xi32>
+//=    %c_8 = stablehlo.constant dense<-125> : tensor<i32>
+//=    %30 = stablehlo.broadcast_in_dim %c_8, dims = [] : (tensor<i32>) -> tensor<1x2xi32>
+//=    %31 = stablehlo.multiply %29, %30 : tensor<1x2xi32>
+//=    %32 = stablehlo.broadcast_in_dim %31, dims = [0, 1] : (tensor<1x2xi32>) -> tensor<1x2x4xi32>
+//=    %33 = stablehlo.subtract %26, %32 : tensor<1x2x4xi32>
+//=    return %33 : tensor<1x2x4xi32>
 //=  }
 //=}
