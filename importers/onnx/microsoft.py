@@ -3,6 +3,7 @@ bias, normalizations of sums, and products with packed weights."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -99,6 +100,39 @@ def matmul_n_bits(
     weights = ctx.convert(ctx.times(ctx.minus(weights, shift), steps), kind)
     product = ctx.dot(a, weights, ([a.type.rank - 1], [1]))
     return product if bias is None else ctx.plus(product, bias)
+
+
+@rule("com.microsoft::GatherBlockQuantized")
+def gather_block_quantized(
+    ctx: Context, data: Value, indices: Value, scales: Value, zeros: Value | None = None, bits: int = 4,
+    block_size: int = 128, gather_axis: int = 0, quantize_axis: int = 1,
+) -> Value:  # fmt: skip
+    """GatherBlockQuantized(data, indices, scales, zero_points, bits, block_size, gather_axis, quantize_axis): slices of
+    integers of few bits, in blocks that have a scale each"""
+    axis, blocks = axis_of(gather_axis, data.type.rank), axis_of(quantize_axis, data.type.rank)
+    packed = data.type.element_type is UI8
+    if axis == blocks or (packed and blocks != data.type.rank - 1):
+        ctx.unsupported("quantize_axis", quantize_axis, f"the last one for bytes, and not gather_axis, {gather_axis}")
+    count = ctx.scalar(int(data.type.shape[axis]), indices.type.element_type)
+    indices = ctx.select(ctx.compare("LT", indices, ctx.full_like(indices, 0)), ctx.plus(indices, count), indices)
+    place = blocks if blocks < axis else blocks + indices.type.rank - 1
+
+    def taken(x: Value) -> Value:
+        rows = ctx.take(x, indices, axis)
+        if not packed or bits == 8:
+            return ctx.convert(rows, F32)
+        *batch, columns = ctx.extents(rows)
+        apart = _unpacked(ctx, ctx.reshape(rows, (math.prod(batch), columns)), bits)
+        return ctx.convert(ctx.reshape(apart, (*batch, columns * (8 // bits))), F32)
+
+    numbers = taken(data)
+    steps = ctx.take(scales, indices, axis)
+    shift = ctx.full_like(numbers, 1 << (bits - 1) if packed else 0)
+    block = ctx.elements(np.arange(numbers.type.static_shape[place]) // block_size)
+    if zeros is not None:
+        shift = ctx.take(taken(zeros), block, place)
+    numbers = ctx.times(ctx.minus(numbers, shift), ctx.convert(ctx.take(steps, block, place), F32))
+    return ctx.convert(numbers, scales.type.element_type)
 
 
 def _unpacked(ctx: Context, x: Value, bits: int) -> Value:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from trivium.importers.emit import accumulation_type
 from trivium.importers.extents import Extent, larger, scalar_of
 from trivium.importers.onnx.context import Context, rule
 from trivium.importers.onnx.contraction import matmul
+from trivium.importers.onnx.microsoft_quantized import matmul_integer_to_float
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, I64
@@ -215,13 +217,40 @@ def attention(
     projected = matmul(ctx, x, weights)
     projected = projected if bias is None else ctx.plus(projected, bias)
     sizes = qkv_hidden_sizes or [int(weights.type.shape[1]) // 3] * 3
+    return _of_projection(
+        ctx, projected, sizes, mask, past, attention_bias, num_heads=num_heads, mask_filter_value=mask_filter_value,
+        scale=scale, unidirectional=unidirectional,
+    )  # fmt: skip
+
+
+@rule("com.microsoft::QAttention")
+def quantized_attention(
+    ctx: Context, x: Value, weights: Value, bias: Value, x_scale: Value, weight_scale: Value, mask: Value | None = None,
+    x_zero: Value | None = None, weight_zero: Value | None = None, past: Value | None = None, *, do_rotary: int = 0,
+    past_present_share_buffer: int = 0, **options: Any,
+) -> Sequence[Value]:  # fmt: skip
+    """QAttention(input, weight, bias, input_scale, weight_scale, mask_index, input_zero_point, weight_zero_point, past,
+    num_heads, mask_filter_value, scale, unidirectional, ...): Attention of an input that integers express"""
+    if do_rotary or past_present_share_buffer:
+        ctx.unsupported("do_rotary", f"{do_rotary}, shared buffers {past_present_share_buffer}", "0, and buffers apart")
+    projected = matmul_integer_to_float(ctx, x, weights, x_scale, weight_scale, x_zero, weight_zero, bias)
+    return _of_projection(ctx, projected, [int(weights.type.shape[1]) // 3] * 3, mask, past, **options)
+
+
+def _of_projection(
+    ctx: Context, projected: Value, sizes: Sequence[int], mask: Value | None, past: Value | None,
+    attention_bias: Value | None = None, *, num_heads: int, mask_filter_value: float = -10000.0, scale: float = 0.0,
+    unidirectional: int = 0,
+) -> Sequence[Value]:  # fmt: skip
+    """Returns attention of an input to itself, and the keys and values of all its elements if they are a result, from
+    its queries, keys and values [batch, length, sum of sizes]."""
     query, key, value = (_by_heads(ctx, part, num_heads) for part in _split(ctx, projected, 2, sizes))
     if past is not None:
         before = [ctx.squeeze(ctx.slice(past, 0, i, i + 1), [0]) for i in range(2)]
         key, value = (ctx.concatenate(pair, 2) for pair in zip(before, (key, value), strict=True))
     masks = [] if attention_bias is None else [attention_bias]
     if mask is not None:
-        if mask.type.rank == 1 and mask.type.shape != x.type.shape[:1]:
+        if mask.type.rank == 1 and mask.type.shape != projected.type.shape[:1]:
             ctx.unsupported("mask_index", f"type {mask.type}", "one length for each entry of the batch")
         masks.append(_of_mask(ctx, mask, ctx.extent(key, 2), mask_filter_value))
     result = _self_attention(ctx, query, key, value, scale, masks, bool(unidirectional))

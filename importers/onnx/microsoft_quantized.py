@@ -3,16 +3,28 @@ the numbers that integers express; products of integers stay integers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.importers.onnx.elementwise import leaky_relu, softmax
-from trivium.importers.onnx.pooling import average_pool
+from trivium.importers.onnx.pooling import average_pool, max_pool
 from trivium.importers.onnx.quantization import centered, matmul_integer, qlinear_conv, quantized
+from trivium.importers.onnx.recurrent import (
+    LSTM,
+    Layer,
+    Sizes,
+    Step,
+    direction_of,
+    functions_of,
+    lstm_step,
+    require_sizes,
+    run,
+)
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, I32, UI8
+from trivium.ir.types import F32, I32, I64, UI8
 
 
 def _expressed(ctx: Context, x: Value, scale: Value, zero: Value | None) -> Value:
@@ -88,6 +100,14 @@ def quantized_average_pool(
         return _channels_last(ctx, first, channels_last)
 
     return _between(ctx, x, (x_scale, x_zero), (scale, zero), pooled)
+
+
+@rule("com.microsoft::NhwcMaxPool")
+def max_pool_of_channels_last(ctx: Context, x: Value, **options: Any) -> Value:
+    """NhwcMaxPool(x, kernel_shape, ...): MaxPool of an image with its channels last"""
+    found = max_pool(ctx, _channels_first(ctx, x, 1), **options)
+    assert isinstance(found, Value)
+    return _channels_last(ctx, found, 1)
 
 
 @rule("com.microsoft::QLinearGlobalAveragePool")
@@ -168,11 +188,60 @@ def dynamic_quantize_matmul(
     ctx: Context, a: Value, b: Value, b_scale: Value, b_zero: Value | None = None, bias: Value | None = None
 ) -> Value:
     """DynamicQuantizeMatMul(A, B, b_scale, b_zero_point, bias): A is expressed by integers of 8 bits first"""
-    ends = [ctx.reduce(op, a, list(range(a.type.rank))) for op in (ops.Minimum, ops.Maximum)]
+    integers, step, zero = quantized_now(ctx, a)
+    return matmul_integer_to_float(ctx, integers, b, step, b_scale, zero, b_zero, bias)
+
+
+def quantized_now(ctx: Context, x: Value) -> tuple[Value, Value, Value]:
+    """Returns numbers as integers of 8 bits whose range, which contains zero, is that of the numbers, and the scale and
+    the zero point of these."""
+    ends = [ctx.reduce(op, x, list(range(x.type.rank))) for op in (ops.Minimum, ops.Maximum)]
     nothing = ctx.scalar(0, F32)
     low, high = ctx.binary(ops.Minimum, ends[0], nothing), ctx.binary(ops.Maximum, ends[1], nothing)
     step = ctx.scaled(ctx.minus(high, low), 1 / 255)
     step = ctx.select(ctx.compare("EQ", step, nothing), ctx.scalar(1, F32), step)
     zero = quantized(ctx, ctx.over(ctx.add(ops.Negate(low)), step), None, UI8)
-    integers = quantized(ctx, ctx.over(a, step), ctx.convert(zero, I32), UI8)
-    return matmul_integer_to_float(ctx, integers, b, step, b_scale, zero, b_zero, bias)
+    return quantized(ctx, ctx.over(x, step), ctx.convert(zero, I32), UI8), step, zero
+
+
+@rule("com.microsoft::DynamicQuantizeLSTM")
+def dynamic_quantize_lstm(
+    ctx: Context, x: Value, w: Value, r: Value, bias: Value | None, lengths: Value | None, hidden: Value | None,
+    cell: Value | None, peepholes: Value | None, w_scale: Value, w_zero: Value, r_scale: Value, r_zero: Value,
+    activation_alpha: Sequence[float] | None = None, activation_beta: Sequence[float] | None = None,
+    activations: Sequence[str] | None = None, clip: float | None = None, direction: str = "forward",
+    hidden_size: int | None = None, input_forget: int = 0,
+) -> Sequence[Value]:  # fmt: skip
+    """DynamicQuantizeLSTM(X, W, R, B, sequence_lens, initial_h, initial_c, P, W_scale, W_zero_point, R_scale,
+    R_zero_point, ...): the rows of all times, and the output of each, are expressed by integers of 8 bits first"""
+    functions = functions_of(ctx, activations, LSTM, w, activation_alpha, activation_beta)
+    of_gates = [ctx.transpose(weights, [0, 2, 1]) for weights in (w, r)]
+    layer = Layer(direction, functions, clip, of_gates[0], of_gates[1], bias, lengths)
+    require_sizes(ctx, layer, x, Sizes(4, hidden_size, [hidden, cell], peepholes))
+    count, size = w.type.static_shape[0], w.type.static_shape[2]
+    if bias is None:
+        layer = replace(layer, bias=ctx.full([count, 2 * size], 0, F32))
+    integers, step, zero = quantized_now(ctx, _until(ctx, x, lengths))
+
+    def product(emit: Context, rows: tuple[Value, Value, Value], index: int, of: tuple[Value, Value, Value]) -> Value:
+        weights, scale, shift = (direction_of(emit, part, index) for part in of)
+        return matmul_integer_to_float(emit, rows[0], weights, rows[1], scale, rows[2], shift)
+
+    given = [product(ctx, (integers, step, zero), index, (w, w_scale, w_zero)) for index in range(count)]
+
+    def make(ctx: Context, index: int) -> Step:
+        def gates(emit: Context, row: Value, hidden: Value) -> Value:
+            own = emit.slice(row, 1, index * size, (index + 1) * size)
+            return emit.plus(own, product(emit, quantized_now(emit, hidden), index, (r, r_scale, r_zero)))
+
+        return lstm_step(ctx, layer, index, gates, peepholes, input_forget)
+
+    return run(ctx, layer, ctx.concatenate(given, 2), [hidden, cell], make)
+
+
+def _until(ctx: Context, x: Value, lengths: Value | None) -> Value:
+    """Returns rows [time, batch, ...] with zeros after the end of the longest sequence."""
+    if lengths is None:
+        return x
+    end = ctx.reduce(ops.Maximum, ctx.convert(lengths, I64), [0])
+    return ctx.select(ctx.compare("LT", ctx.iota_like(x, 0), end), x, ctx.full_like(x, 0))

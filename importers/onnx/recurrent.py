@@ -18,6 +18,12 @@ Activation = Callable[[Context, Value], Value]
 Step = Callable[[Context, Value, list[Value]], list[Value]]
 """From the input at one time and the state to the next state, whose first part is the output."""
 
+Gates = Callable[[Context, Value, Value], Value]
+"""From the input at one time and the last output to all gates of an LSTM layer, without their biases."""
+
+LSTM = ("Sigmoid", "Tanh", "Tanh")
+"""The activations of an LSTM layer, unless others are given."""
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -90,7 +96,7 @@ def rnn(
     clip: float | None = None, direction: str = "forward", hidden_size: int | None = None, layout: int = 0,
 ) -> Sequence[Value]:  # fmt: skip
     """RNN(X, W, R, B, sequence_lens, initial_h, ...): H = f(X W + H R + biases)"""
-    functions = _functions(ctx, activations, ["Tanh"], w, activation_alpha, activation_beta)
+    functions = functions_of(ctx, activations, ["Tanh"], w, activation_alpha, activation_beta)
     layer = Layer(direction, functions, clip, w, r, bias, lengths)
 
     def step(ctx: Context, index: int) -> Step:
@@ -116,7 +122,7 @@ def gru(
     linear_before_reset: int = 0,
 ) -> Sequence[Value]:  # fmt: skip
     """GRU(X, W, R, B, sequence_lens, initial_h, ...): gates z, r, h"""
-    functions = _functions(ctx, activations, ["Sigmoid", "Tanh"], w, activation_alpha, activation_beta)
+    functions = functions_of(ctx, activations, ["Sigmoid", "Tanh"], w, activation_alpha, activation_beta)
     layer = Layer(direction, functions, clip, w, r, bias, lengths)
 
     def step(ctx: Context, index: int) -> Step:
@@ -152,53 +158,67 @@ def lstm(
     hidden_size: int | None = None, input_forget: int = 0, layout: int = 0,
 ) -> Sequence[Value]:  # fmt: skip
     """LSTM(X, W, R, B, sequence_lens, initial_h, initial_c, P, ...): gates i, o, f, c"""
-    functions = _functions(ctx, activations, ["Sigmoid", "Tanh", "Tanh"], w, activation_alpha, activation_beta)
+    functions = functions_of(ctx, activations, LSTM, w, activation_alpha, activation_beta)
     layer = Layer(direction, functions, clip, w, r, bias, lengths)
 
     def step(ctx: Context, index: int) -> Step:
-        f, g, h = layer.activations[3 * index : 3 * index + 3]
-        weights, recurrent, biases = _weights(ctx, layer, index)
-        offset = ctx.plus(*biases)
-        seen = None if peepholes is None else _parts(ctx, _direction(ctx, peepholes, index), 3)
+        weights, recurrent = (direction_of(ctx, x, index) for x in (w, r))
 
-        def peek(emit: Context, gate: Value, which: int, cell: Value) -> Value:
-            gate = gate if seen is None else emit.plus(gate, emit.times(seen[which], cell))
-            return f(emit, _clipped(emit, gate, clip))
+        def gates(emit: Context, row: Value, hidden: Value) -> Value:
+            return emit.plus(_times(emit, row, weights), _times(emit, hidden, recurrent))
 
-        def advance(emit: Context, row: Value, state: list[Value]) -> list[Value]:
-            hidden, cell = state
-            total = emit.plus(emit.plus(_times(emit, row, weights), _times(emit, hidden, recurrent)), offset)
-            i, o, forget, c = _parts(emit, total, 4, 1)
-            i = peek(emit, i, 0, cell)
-            forget = emit.minus(emit.full_like(i, 1), i) if input_forget else peek(emit, forget, 2, cell)
-            new = emit.plus(emit.times(forget, cell), emit.times(i, g(emit, _clipped(emit, c, clip))))
-            return [emit.times(peek(emit, o, 1, new), h(emit, new)), new]
-
-        return advance
+        return lstm_step(ctx, layer, index, gates, peepholes, input_forget)
 
     return _run(ctx, layer, x, Sizes(4, hidden_size, [hidden, cell], peepholes), step, layout)
 
 
-def _functions(
-    ctx: Context, names: Sequence[str] | None, defaults: list[str], w: Value, alphas: Sequence[float] | None,
+def lstm_step(ctx: Context, layer: Layer, index: int, gates: Gates, peepholes: Value | None, input_forget: int) -> Step:
+    """Returns the step of a direction of an LSTM layer, from the function that computes its gates."""
+    f, g, h = layer.activations[3 * index : 3 * index + 3]
+    offset = ctx.plus(*_biases(ctx, layer, index))
+    seen = None if peepholes is None else _parts(ctx, direction_of(ctx, peepholes, index), 3)
+
+    def peek(emit: Context, gate: Value, which: int, cell: Value) -> Value:
+        gate = gate if seen is None else emit.plus(gate, emit.times(seen[which], cell))
+        return f(emit, _clipped(emit, gate, layer.clip))
+
+    def advance(emit: Context, row: Value, state: list[Value]) -> list[Value]:
+        hidden, cell = state
+        i, o, forget, c = _parts(emit, emit.plus(gates(emit, row, hidden), offset), 4, 1)
+        i = peek(emit, i, 0, cell)
+        forget = emit.minus(emit.full_like(i, 1), i) if input_forget else peek(emit, forget, 2, cell)
+        new = emit.plus(emit.times(forget, cell), emit.times(i, g(emit, _clipped(emit, c, layer.clip))))
+        return [emit.times(peek(emit, o, 1, new), h(emit, new)), new]
+
+    return advance
+
+
+def functions_of(
+    ctx: Context, names: Sequence[str] | None, defaults: Sequence[str], w: Value, alphas: Sequence[float] | None,
     betas: Sequence[float] | None,
 ) -> list[Activation]:  # fmt: skip
+    """Returns the activations of a layer with such weights, for each of its directions."""
     require_rank(w, "W", 3)
     count = w.type.static_shape[0]
-    return _activations(ctx, names or defaults * count, alphas, betas)
+    return _activations(ctx, names or [*defaults] * count, alphas, betas)
 
 
 def _weights(ctx: Context, layer: Layer, index: int) -> tuple[Value, Value, tuple[Value, Value]]:
     """Returns the weights of one direction, and the two halves of its biases."""
-    w, r = (_direction(ctx, x, index) for x in (layer.w, layer.r))
+    w, r = (direction_of(ctx, x, index) for x in (layer.w, layer.r))
+    return w, r, _biases(ctx, layer, index)
+
+
+def _biases(ctx: Context, layer: Layer, index: int) -> tuple[Value, Value]:
     if layer.bias is None:
-        zero = ctx.full(w.type.static_shape[:1], 0, w.type.element_type)
-        return w, r, (zero, zero)
-    wb, rb = _parts(ctx, _direction(ctx, layer.bias, index), 2)
-    return w, r, (wb, rb)
+        zero = ctx.full(layer.w.type.static_shape[1:2], 0, layer.w.type.element_type)
+        return zero, zero
+    wb, rb = _parts(ctx, direction_of(ctx, layer.bias, index), 2)
+    return wb, rb
 
 
-def _direction(ctx: Context, x: Value, index: int) -> Value:
+def direction_of(ctx: Context, x: Value, index: int) -> Value:
+    """Returns the part of one direction."""
     return ctx.squeeze(ctx.slice(x, 0, index, index + 1), [0])
 
 
@@ -224,39 +244,49 @@ def _run(
     ctx: Context, layer: Layer, x: Value, sizes: Sizes, step: Callable[[Context, int], Step], layout: int
 ) -> list[Value]:
     """Returns all outputs [time, direction, batch, hidden], and each part of the last state; batch first if asked."""
-    if layer.direction not in ("forward", "reverse", "bidirectional"):
-        ctx.unsupported("direction", layer.direction, "forward, reverse or bidirectional")
-    _require_sizes(layer, x, sizes, layout)
+    require_sizes(ctx, layer, x, sizes, layout)
     states = sizes.states
     if layout:
         x = ctx.transpose(x, [1, 0, 2])
         states = [None if state is None else ctx.transpose(state, [1, 0, 2]) for state in states]
-    size = layer.r.type.static_shape[-1]
-    shape = [ctx.extent(x, 1), size]
-    count = 2 if layer.direction == "bidirectional" else 1
-    outputs, finals = [], []
-    for index in range(count):
-        backward = layer.direction == "reverse" or index == 1
-        rows = reverse_sequences(ctx, x, layer.lengths) if backward else x
-        first = [
-            ctx.full(shape, 0, x.type.element_type) if state is None else _direction(ctx, state, index)
-            for state in states
-        ]
-        made, last = _over_time(ctx, rows, first, step(ctx, index), layer.lengths)
-        outputs.append(ctx.unsqueeze(reverse_sequences(ctx, made, layer.lengths) if backward else made, [1]))
-        finals.append([ctx.unsqueeze(part, [0]) for part in last])
-    y = ctx.concatenate(outputs, 1)
-    lasts = [ctx.concatenate(list(parts), 0) for parts in zip(*finals, strict=True)]
+    y, *lasts = run(ctx, layer, x, states, step)
     if layout:
         y, lasts = ctx.transpose(y, [2, 0, 1, 3]), [ctx.transpose(last, [1, 0, 2]) for last in lasts]
     return [y, *lasts]
 
 
-def _require_sizes(layer: Layer, x: Value, sizes: Sizes, layout: int) -> None:
+def run(
+    ctx: Context, layer: Layer, x: Value, states: Sequence[Value | None], step: Callable[[Context, int], Step]
+) -> list[Value]:
+    """Returns all outputs [time, direction, batch, hidden], and each part of the last state, of rows [time, batch, ...]
+    that the steps of all directions read."""
+    shape = [ctx.extent(x, 1), layer.r.type.static_shape[-1]]
+    outputs, finals = [], []
+    for index in range(_count(layer)):
+        backward = layer.direction == "reverse" or index == 1
+        rows = reverse_sequences(ctx, x, layer.lengths) if backward else x
+        first = [
+            ctx.full(shape, 0, x.type.element_type) if state is None else direction_of(ctx, state, index)
+            for state in states
+        ]
+        made, last = _over_time(ctx, rows, first, step(ctx, index), layer.lengths)
+        outputs.append(ctx.unsqueeze(reverse_sequences(ctx, made, layer.lengths) if backward else made, [1]))
+        finals.append([ctx.unsqueeze(part, [0]) for part in last])
+    lasts = [ctx.concatenate(list(parts), 0) for parts in zip(*finals, strict=True)]
+    return [ctx.concatenate(outputs, 1), *lasts]
+
+
+def _count(layer: Layer) -> int:
+    return 2 if layer.direction == "bidirectional" else 1
+
+
+def require_sizes(ctx: Context, layer: Layer, x: Value, sizes: Sizes, layout: int = 0) -> None:
     """Rejects inputs whose sizes do not fit together."""
+    if layer.direction not in ("forward", "reverse", "bidirectional"):
+        ctx.unsupported("direction", layer.direction, "forward, reverse or bidirectional")
     require_rank(x, "X", 3)
     require_rank(layer.r, "R", 3)
-    count, hidden = 2 if layer.direction == "bidirectional" else 1, layer.r.type.shape[2]
+    count, hidden = _count(layer), layer.r.type.shape[2]
     if sizes.hidden is not None and hidden != sizes.hidden:
         raise Error(f"R has type {layer.r.type}, expected rows of hidden_size, {sizes.hidden}")
     assert hidden is not None, "weights have static shapes"

@@ -72,6 +72,17 @@ def test_weights_of_few_bits(bits: int, zeros: str, block: int) -> None:
           K=depth, N=rows, bits=bits, block_size=block, tolerance=1e-3)  # fmt: skip
 
 
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_slices_of_packed_weights(bits: int, zeros: bool) -> None:
+    """An embedding of 40 numbers in blocks of 16, of which the last one is not full."""
+    rows, each = 9, 8 // bits
+    data = RANDOM.integers(0, 256, (rows, 40 // each)).astype(np.uint8)
+    shift = RANDOM.integers(0, 256, (rows, -(-3 // each))).astype(np.uint8) if zeros else None
+    indices = np.array([[1, -1, 8], [0, 4, -9]])
+    close("GatherBlockQuantized", data, indices, floats(rows, 3), shift, bits=bits, block_size=16)
+
+
 @pytest.mark.parametrize(
     ("op", "inputs"),
     [

@@ -113,6 +113,19 @@ def test_more_of_attention_to_itself() -> None:
                                num_heads=HEADS))  # fmt: skip
 
 
+@pytest.mark.parametrize("columns", [1, 3 * WIDTH])
+def test_quantized_attention_to_itself(columns: int) -> None:
+    """An input and weights that integers express; the weights may have a scale for each column."""
+    x = RANDOM.integers(0, 256, (BATCH, LENGTH, 12)).astype(np.uint8)
+    weights = RANDOM.integers(-128, 128, (12, 3 * WIDTH)).astype(np.int8)
+    scale, steps = np.array(0.02, np.float32), (RANDOM.random(columns) * 0.01).astype(np.float32)
+    steps, zeros = (steps, np.zeros(columns, np.int8)) if columns > 1 else (steps.reshape(()), np.int8(3))
+    numbers, past = (x, weights, BIAS, scale, steps), floats(2, BATCH, HEADS, 3, SIZE)
+    close("QAttention", *numbers, number(4, 5), np.uint8(120), zeros, num_heads=HEADS)
+    close("QAttention", *numbers, None, np.uint8(0), zeros, past, outputs=2, num_heads=HEADS, unidirectional=1)
+    close("QAttention", *numbers, num_heads=HEADS)
+
+
 # Groups of heads
 
 GROUPS = 2

@@ -68,6 +68,11 @@ def test_pools(last: int, kind: type) -> None:
            pads=[1, 0, 0, 1])  # fmt: skip
 
 
+def test_max_pool(kind: type) -> None:
+    options = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1], "dilations": [1, 2], "ceil_mode": 1}
+    within(0, "NhwcMaxPool", integers(2, 6, 8, 3, kind=kind), **options)
+
+
 def test_concat_and_where(kind: type) -> None:
     a, b = integers(3, 4, kind=kind), integers(2, 4, kind=kind)
     within(1, "QLinearConcat", scale(0.1), kind(5), a, scale(0.07), kind(3), b, scale(0.1), kind(5), axis=0)
@@ -98,3 +103,29 @@ def test_products() -> None:
     for b_scale, b_zero in ((columns, shifts), (scale(0.1), np.int8(4)), (scale(0.1), None)):
         check_node("MatMulIntegerToFloat", a, b, scale(0.2), b_scale, np.uint8(3), b_zero, floats(5), **options)
         check_node("DynamicQuantizeMatMul", floats(3, 8), b, b_scale, b_zero, floats(5), **options)
+
+
+def recurrent(directions: int, hidden: int, kind: type, columns: int | None = None) -> tuple[np.ndarray, ...]:
+    """Weights of a quantized LSTM layer of inputs of 6 numbers: W, R, B, and the scales and zero points of W and R."""
+    w, r = integers(directions, 6, 4 * hidden, kind=kind), integers(directions, hidden, 4 * hidden, kind=kind)
+    shape = (directions,) if columns is None else (directions, columns)
+    scales = [(RANDOM.random(shape) * 0.005 + 0.002).astype(np.float32) for _ in range(2)]
+    zeros = [np.full(shape, 128 if kind is np.uint8 else 0, kind) for _ in range(2)]
+    return w, r, floats(directions, 8 * hidden), scales[0], zeros[0], scales[1], zeros[1]
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("per_column", [False, True])
+def test_lstm(direction: str, per_column: bool, kind: type) -> None:
+    """A layer that quantizes its inputs and outputs; where ONNX Runtime rounds differently, these differ by a step."""
+    count = 2 if direction == "bidirectional" else 1
+    w, r, bias, *numbers = recurrent(count, 5, kind, 20 if per_column else None)
+    options: dict[str, Any] = {"domain": "com.microsoft", "outputs": 3, "hidden_size": 5, "direction": direction}
+    lengths, states = np.array([4, 7, 2], np.int32), [floats(count, 3, 5) * np.float32(0.1) for _ in range(2)]
+    for x, given in (
+        (floats(7, 3, 6), (None, None, None, None)),
+        (floats(7, 3, 6), (None, *states, floats(count, 15))),
+        (floats(8, 3, 6), (lengths, *states, None)),
+    ):
+        check_node("DynamicQuantizeLSTM", x, w, r, bias, *given, *numbers, tolerance=0.02, **options)
+    check_node("DynamicQuantizeLSTM", floats(2, 1, 6), w, r, *[None] * 5, *numbers, tolerance=0.02, **options)
