@@ -165,7 +165,7 @@ def softsign_grad(ctx: Context, gradients: Value, features: Value) -> Value:
 @rule("SoftmaxCrossEntropyWithLogits")
 def softmax_cross_entropy(ctx: Context, features: Value, labels: Value) -> tuple[Value, Value]:
     """SoftmaxCrossEntropyWithLogits(features, labels) -> loss, backprop"""
-    labels = ctx.broadcast(labels, ctx.extents(features))
+    features, labels = ctx.aligned(features, labels)
     logs = log_softmax(ctx, features)
     # A label of zero counts nothing, even if the logarithm is infinite.
     zero = ctx.constant_like(logs, 0)

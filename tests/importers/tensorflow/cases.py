@@ -324,6 +324,12 @@ LAYERS = [
     normalization_gradient(IMAGE, is_training=False),
     case("SoftmaxCrossEntropyWithLogits", lambda x, y: raw.SoftmaxCrossEntropyWithLogits(features=x, labels=y), X, P),
     case(
+        "SoftmaxCrossEntropyWithLogits",
+        lambda x, y: raw.SoftmaxCrossEntropyWithLogits(features=x[:1], labels=y),
+        X,
+        P,
+    ),
+    case(
         "SparseSoftmaxCrossEntropyWithLogits",
         lambda x, y: raw.SparseSoftmaxCrossEntropyWithLogits(features=x, labels=y),
         X,
