@@ -122,8 +122,14 @@ def _is_whole(meta: torch.Tensor, base: torch.Tensor) -> bool:
 
 
 def has_memory(meta: Meta) -> TypeGuard[torch.Tensor]:
-    """Whether this describes a tensor whose elements are in memory, one after another: those of sparse ones are not."""
-    return isinstance(meta, torch.Tensor) and meta.layout is torch.strided
+    """Whether this describes a tensor whose elements are in memory, one after another: those of sparse ones are not,
+    and those on `meta` nowhere."""
+    return isinstance(meta, torch.Tensor) and meta.layout is torch.strided and not is_on_meta(meta)
+
+
+def is_on_meta(meta: object) -> TypeGuard[torch.Tensor]:
+    """Whether this describes a tensor on PyTorch's device `meta`, which has no elements."""
+    return isinstance(meta, torch.Tensor) and meta.device.type == "meta"
 
 
 def memory_of(meta: torch.Tensor) -> int:

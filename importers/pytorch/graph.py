@@ -17,6 +17,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 
 from trivium.importers.common import GraphImporter, place
 from trivium.importers.extents import Extent
+from trivium.importers.pytorch.aliases import is_on_meta
 from trivium.importers.pytorch.context import Context, Meta, Number, Operand, Rule, bind, rule
 from trivium.importers.pytorch.symbols import has_symbols, symbolic
 from trivium.ir.core import Block, Value
@@ -104,6 +105,9 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
             self.values[node] = rule(*arguments, **keywords)
             return
         self._enter(node)
+        if is_on_meta(self.meta(node)):  # it has no elements that anything could read
+            self.values[node] = self.emit.full(self.emit.shape, 0, self.emit.result.element_type)
+            return
         if isinstance(node.target, OpOverload):
             arguments, keywords = bind(node.target, rule, arguments, keywords, self.emit)
         self.values[node] = results = rule(self.emit, *arguments, **keywords)

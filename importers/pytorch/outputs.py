@@ -14,7 +14,8 @@ from trivium.importers.extents import Extent
 from trivium.importers.pytorch.aliases import View
 from trivium.importers.pytorch.context import Context, Meta, Operand
 from trivium.importers.pytorch.graph import location_of, target_name
-from trivium.ir.errors import Unsupported, UnsupportedOpError
+from trivium.importers.pytorch.symbols import has_symbols
+from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.func import Module
 
 
@@ -25,9 +26,9 @@ class ImportedGraph:
     module: Module
     arguments: tuple[int, ...]
     """The inputs of the graph that the function takes, in its order."""
-    outputs: tuple[ResultIndex | SizeIndex | ViewIndex | Operand, ...]
-    """For each output of the graph: a `ResultIndex`, a `SizeIndex`, a `ViewIndex`, or the output itself (a number,
-    `None`)."""
+    outputs: tuple[ResultIndex | SizeIndex | ViewIndex | OnMeta | Operand, ...]
+    """For each output of the graph: a `ResultIndex`, a `SizeIndex`, a `ViewIndex`, an `OnMeta`, or the output itself (a
+    number, `None`)."""
     metas: tuple[Meta, ...]
     """For each output of the graph, PyTorch's description: a fake tensor, with its strides, or a number."""
     draws: bool
@@ -65,6 +66,25 @@ class ViewIndex:
     view: View
     numbers: Mapping[sympy.Basic, SizeIndex | int]
     """What its sizes and its place are that depend on elements of tensors: results, as numbers."""
+
+
+@dataclass(frozen=True)
+class OnMeta:
+    """A tensor on PyTorch's device `meta`, which has no elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+
+    @classmethod
+    def like(cls, meta: torch.Tensor) -> OnMeta:
+        """Returns one for PyTorch's description of an output."""
+        if has_symbols(meta):
+            raise Error("an output on the device meta has symbolic sizes, expected numbers")
+        return cls(tuple(meta.shape), meta.stride(), meta.dtype)
+
+    def made(self) -> torch.Tensor:
+        return torch.empty_strided(self.shape, self.strides, dtype=self.dtype, device="meta")
 
 
 class OpenNumbers:

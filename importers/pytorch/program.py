@@ -24,14 +24,14 @@ from torch.utils import _pytree as pytree
 
 from trivium.importers.common import require_regular, role
 from trivium.importers.extents import Extent, Size
-from trivium.importers.pytorch.aliases import inputs_among, views_among
+from trivium.importers.pytorch.aliases import inputs_among, is_on_meta, views_among
 from trivium.importers.pytorch.archive import read_contents
 from trivium.importers.pytorch.bounds import Bounds, Shape
 from trivium.importers.pytorch.capture import describing
 from trivium.importers.pytorch.context import Context, Meta, Number, Operand, Randomness
 from trivium.importers.pytorch.decompositions import export_decompositions
 from trivium.importers.pytorch.graph import convert_graph, location_of, outputs_of, require_rules, target_name
-from trivium.importers.pytorch.outputs import ImportedGraph, InputIndex, OpenNumbers, ResultIndex, SizeIndex
+from trivium.importers.pytorch.outputs import ImportedGraph, InputIndex, OnMeta, OpenNumbers, ResultIndex, SizeIndex
 from trivium.importers.pytorch.serialized import exported_program
 from trivium.importers.pytorch.symbols import Symbols, has_symbols, symbolic
 from trivium.ir.attributes import Dictionary
@@ -291,7 +291,7 @@ def import_graph(
     constants = {
         node: given.detach().clone() if isinstance(given, torch.Tensor) else given
         for index, (node, given) in enumerate(zip(placeholders, inputs, strict=True))
-        if index in frozen or not isinstance(given, torch.Tensor)
+        if index in frozen or not isinstance(given, torch.Tensor) or is_on_meta(given)
     }
     roles = {node: role("input", node.name) for node in placeholders if node not in constants}
     if free:
@@ -303,7 +303,8 @@ def import_graph(
     views |= {index: view for index, view in passed.items() if not is_visible(index)}
     numbers = OpenNumbers(views.values())
     bases = list(dict.fromkeys(view.base for view in views.values() if view.base.op != "placeholder"))
-    returned = [None if index in views else node for index, node in enumerate(outputs)] + bases
+    nowhere = {index: OnMeta.like(meta) for index, node in enumerate(outputs) if is_on_meta(meta := _meta(node, metas))}
+    returned = [None if index in {*views, *nowhere} else node for index, node in enumerate(outputs)] + bases
     built = build_module(
         *(module, constants, roles, None, metas, returned, True),
         checks_values=checks_values,
@@ -318,11 +319,9 @@ def import_graph(
     }
     found = built.outputs[len(returned) :]
     places.update((node, InputIndex(index)) for index, node in enumerate(placeholders))
-    described = [
-        numbers.described(places[views[index].base], views[index], found) if index in views else output
-        for index, output in enumerate(built.outputs[: len(outputs)])
-    ]
-    return replace(built, outputs=tuple(described))
+    described = {index: numbers.described(places[view.base], view, found) for index, view in views.items()} | nowhere
+    shown = enumerate(built.outputs[: len(outputs)])
+    return replace(built, outputs=tuple(described.get(index, output) for index, output in shown))
 
 
 def build_module(
@@ -398,8 +397,12 @@ def _placeholders(
             values[node] = emit.block.add_argument(_type_of(node, metas, emit.symbols), node.name)
         elif node in constants:
             constant = constants[node]
-            is_tensor = isinstance(constant, torch.Tensor)
-            values[node] = emit.constant(constant, node.name) if is_tensor else constant
+            if is_on_meta(constant):  # it has no elements that anything could read
+                kind = _type_of(node, metas, emit.symbols)
+                values[node] = emit.full(kind.static_shape, 0, kind.element_type)
+            else:
+                is_tensor = isinstance(constant, torch.Tensor)
+                values[node] = emit.constant(constant, node.name) if is_tensor else constant
     for symbol in free:
         argument = emit.block.add_argument(TensorType((), I64), str(symbol))
         # Numbers among the inputs are symbols, too, which may be negative.

@@ -183,6 +183,7 @@ def test_devices_of_graphs() -> None:
     assert cuda.device_of("g", tensors((0, "cpu"), (2, "cuda:1"))) == torch.device("cuda:1")
     assert cuda.device_of("g", tensors((0, "cuda:0"))) == DEVICE
     assert cuda.device_of("g", [], tensors((3, "cuda:0"))) == DEVICE
+    assert cuda.device_of("g", tensors((1, "meta"), (1, "cuda:0"))) == DEVICE
 
 
 @pytest.mark.parametrize(
@@ -191,7 +192,7 @@ def test_devices_of_graphs() -> None:
         (((1, "cpu"), (1, "cuda:0")), (), "g has x0 on cpu, x1 on cuda:0, expected all on one device, except for sca"),
         (((1, "cuda:1"), (0, "cuda:0")), (), "g has x0 on cuda:1, x1 on cuda:0, expected all on one device"),
         (((1, "cuda:0"),), ((0, "cpu"),), "g has x0 on cuda:0, x0 on cpu, expected all on one device"),
-        (((1, "meta"),), (), "g has x0 on meta, expected cpu or cuda"),
+        (((1, "mps:0"),), (), "g has x0 on mps:0, expected cpu or cuda"),
     ],
 )
 def test_graphs_on_several_devices_are_refused(inputs: tuple, results: tuple, told: str) -> None:

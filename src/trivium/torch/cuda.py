@@ -14,6 +14,7 @@ from torch._C._dynamo.guards import _empty_strided_cuda  # pyright: ignore[repor
 from trivium.backends.gpu.client import GpuLoadedExecutable
 from trivium.executable import Executable
 from trivium.importers.pytorch import ImportedGraph
+from trivium.importers.pytorch.aliases import is_on_meta
 from trivium.ir.errors import Error, ExecutionError
 from trivium.torch.layouts import TensorLayouts
 from trivium.torch.parameters import Parameters
@@ -58,11 +59,12 @@ Named = Iterable[tuple[str, object]]
 
 
 def device_of(title: str, inputs: Named, results: Named = ()) -> torch.device:
-    """Returns the device of a graph: that of all its tensors, except for scalars on the CPU that it is given. Raises an
-    `Error` if they are on several, or on one that is neither a CPU nor a CUDA GPU."""
+    """Returns the device of a graph: that of all its tensors, except for scalars on the CPU that it is given, and those
+    on `meta`, which have no elements. Raises an `Error` if they are on several, or on one that is neither a CPU nor a
+    CUDA GPU."""
     found: dict[torch.device, str] = {}
     for name, tensor in inputs:
-        if isinstance(tensor, torch.Tensor) and (tensor.ndim or place_of(tensor) != CPU):
+        if isinstance(tensor, torch.Tensor) and not is_on_meta(tensor) and (tensor.ndim or place_of(tensor) != CPU):
             found.setdefault(place_of(tensor), name)
     for name, tensor in results:
         if isinstance(tensor, torch.Tensor):

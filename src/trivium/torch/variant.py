@@ -18,13 +18,14 @@ from trivium.executable import Executable
 from trivium.importers.pytorch import ImportedGraph, InputIndex, ResultIndex, SizeIndex, ViewIndex
 from trivium.importers.pytorch.aliases import NONE, Numbers, layout_at
 from trivium.importers.pytorch.context import Operand
+from trivium.importers.pytorch.outputs import OnMeta
 from trivium.importers.pytorch.symbols import has_symbols
 from trivium.importers.pytorch.types import DTYPES, resolved, to_array, to_tensor
 from trivium.ir.types import TensorType
 from trivium.torch.layouts import TensorLayouts
 from trivium.torch.parameters import Parameters
 
-Shown = ResultIndex | SizeIndex | ViewIndex | Operand
+Shown = ResultIndex | SizeIndex | ViewIndex | OnMeta | Operand
 Described = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]
 """The shape, strides and type of a result."""
 
@@ -126,6 +127,8 @@ class Variant:
             return view.of(base, _numbers(output, made) if output.numbers else NONE)
         if isinstance(output, SizeIndex):
             return int(made[output.index])
+        if isinstance(output, OnMeta):
+            return output.made()
         return made[output.index] if isinstance(output, ResultIndex) else output
 
 
