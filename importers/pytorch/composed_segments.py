@@ -313,3 +313,33 @@ def histogramdd_of_edges(
     self: Tensor, bins: Sequence[Tensor], *, weight: Tensor | None = None, density: bool = False
 ) -> Tensor:
     return _counted(self, bins, weight, density)
+
+
+# Rows of several lengths, one after another
+
+
+@composed("aten._jagged_to_padded_dense_forward.default")
+def jagged_to_padded_dense(
+    values: Tensor, offsets: Sequence[Tensor], max_lengths: Sequence[int], padding_value: float = 0.0
+) -> Tensor:  # fmt: skip
+    if len(offsets) != 1:
+        return NotImplemented  # PyTorch's kernel for the CPU refuses them
+    (limits,), (longest,) = offsets, max_lengths
+    shape = (limits.shape[0] - 1, longest, *values.shape[1:])
+    padding = torch.full((), padding_value, dtype=values.dtype, device=values.device)
+    if not values.shape[0]:
+        return padding.expand(shape).clone()
+    places = limits[:-1, None] + torch.arange(longest, device=values.device)
+    present = places < limits[1:, None]
+    found = values.index_select(0, torch.where(present, places, 0).flatten()).reshape(shape)
+    return torch.where(present.reshape(*present.shape, *(1 for _ in shape[2:])), found, padding)
+
+
+@composed("aten._padded_dense_to_jagged_forward.default")
+def padded_dense_to_jagged(dense: Tensor, offsets: Sequence[Tensor], total_L: int | None = None) -> Tensor:
+    if len(offsets) != 1 or total_L is None:
+        return NotImplemented  # the extent of the result depends on elements
+    limits = offsets[0].to(torch.int64)
+    places = torch.arange(total_L, device=dense.device)
+    row = torch.searchsorted(limits, places, right=True) - 1
+    return dense[row, places - limits[row]]

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import ml_dtypes
+
+from trivium.importers.emit import accumulation_type
 from trivium.importers.extents import Extent
 from trivium.importers.pytorch.context import STATE, Context, Randomness, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.custom_targets import RANDOM_BITS
-from trivium.ir.types import F32, I1, I64, UI32, UI64, IntegerType, TensorType
+from trivium.ir.types import F32, F64, I1, I64, UI32, UI64, ElementType, IntegerType, TensorType
 
 
 def bits(ctx: Context, shape: Sequence[Extent], element_type: IntegerType = UI32) -> Value:
@@ -179,3 +183,83 @@ def exponential(ctx: Context, x: Value, lambd: float = 1, *, generator: None = N
     """exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor"""
     negative = ctx.add(ops.Negate(uniform(ctx, ctx.extents(x))))
     return ctx.shaped(ctx.scaled(ctx.add(ops.LogPlusOne(negative)), -1 / lambd))
+
+
+# Gamma and Dirichlet distributions
+
+
+class Gamma(NamedTuple):
+    """Drawn numbers of gamma distributions: the products of `factor` and the exponential of `exponent`."""
+
+    factor: Value
+    exponent: Value
+
+
+def gamma(ctx: Context, alpha: Value) -> Gamma:
+    """Draws from gamma distributions of positive, finite shapes `alpha` (Marsaglia and Tsang, 2000), as PyTorch does:
+    what is rejected is drawn again. For a shape below 1, it draws for one that is larger by 1, and scales that."""
+    kind, shape = alpha.type.element_type, ctx.extents(alpha)
+    one, none = ctx.full_like(alpha, 1), ctx.full_like(alpha, 0)
+    is_small = ctx.compare("LT", alpha, one)
+    scale = ctx.minus(ctx.select(is_small, ctx.plus(alpha, one), alpha), ctx.scalar_like(1 / 3, alpha))
+    width = ctx.add(ops.Rsqrt(ctx.scaled(scale, 9)))
+    source = randomness(ctx)
+
+    def more(emit: Context, state: Value, is_open: Value, found: Value) -> Value:
+        return emit.reduce(ops.Or, is_open, range(is_open.type.rank))
+
+    def again(emit: Context, state: Value, is_open: Value, found: Value) -> list[Value]:
+        emit.randomness = Randomness(emit.block, state)
+        deviate = emit.convert(normal(emit, shape), kind)
+        root = emit.plus(one, emit.times(width, deviate))
+        cube = emit.times(root, emit.times(root, root))
+        bound = emit.plus(emit.minus(one, cube), emit.add(ops.Log(cube)))
+        bound = emit.plus(emit.scaled(emit.times(deviate, deviate), 0.5), emit.times(scale, bound))
+        # The logarithm of a number that is not positive is not a number, and compares as false.
+        is_accepted = emit.compare("LT", _log_uniform(emit, shape, kind), bound)
+        is_found = emit.binary(ops.And, is_open, is_accepted)
+        is_open = emit.binary(ops.And, is_open, emit.add(ops.Not(is_accepted)))
+        return [emit.randomness.state, is_open, emit.select(is_found, cube, found)]
+
+    carried = [source.state, ctx.compare("EQ", one, one), one]
+    types = [value.type for value in carried]
+    loop = ops.While(carried, cond=ctx.region(types, more), body=ctx.region(types, again))
+    source.state, _, cubes = ctx.add(loop)
+    less = ctx.over(_log_uniform(ctx, shape, kind), alpha)
+    return Gamma(ctx.times(scale, cubes), ctx.select(is_small, less, none))
+
+
+def _log_uniform(ctx: Context, shape: Sequence[Extent], kind: ElementType) -> Value:
+    """Returns logarithms of numbers in (0, 1]."""
+    return ctx.convert(ctx.add(ops.LogPlusOne(ctx.add(ops.Negate(uniform(ctx, shape))))), kind)
+
+
+@rule("aten._standard_gamma.default")
+def standard_gamma(ctx: Context, x: Value, generator: None = None) -> Value:
+    """_standard_gamma(Tensor self, Generator? generator=None) -> Tensor"""
+    alpha = ctx.convert(x, accumulation_type(x.type.element_type))
+    zero, endless = ctx.full_like(alpha, 0), ctx.full_like(alpha, math.inf)
+    is_usual = ctx.binary(ops.And, ctx.compare("GT", alpha, zero), ctx.compare("LT", alpha, endless))
+    drawn = gamma(ctx, ctx.select(is_usual, alpha, ctx.full_like(alpha, 1)))
+    found = ctx.times(drawn.factor, ctx.add(ops.Exponential(drawn.exponent)))
+    # The distributions of shapes 0 and infinity have one number; there are none of a negative shape.
+    is_limit = ctx.binary(ops.Or, ctx.compare("EQ", alpha, zero), ctx.compare("EQ", alpha, endless))
+    found = ctx.select(is_usual, found, ctx.select(is_limit, alpha, ctx.full_like(alpha, math.nan)))
+    least = float(ml_dtypes.finfo(ctx.result.element_type.dtype).smallest_normal)
+    return ctx.shaped(ctx.binary(ops.Maximum, found, ctx.full_like(found, least)))
+
+
+@rule("aten._sample_dirichlet.default")
+def sample_dirichlet(ctx: Context, x: Value, generator: None = None) -> Value:
+    """_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor"""
+    alpha = x if x.type.rank else ctx.unsqueeze(x, [0])
+    drawn = gamma(ctx, ctx.convert(alpha, F64))
+    # Logarithms, because all numbers of a row may be too small for a float.
+    logs = ctx.plus(ctx.add(ops.Log(drawn.factor)), drawn.exponent)
+    last = [logs.type.rank - 1]
+    shares = ctx.add(ops.Exponential(ctx.minus(logs, ctx.reduce(ops.Maximum, logs, last, keep=True))))
+    shares = ctx.over(shares, ctx.reduce(ops.Add, shares, last, keep=True))
+    limits = ml_dtypes.finfo(ctx.result.element_type.dtype)
+    shares = ctx.binary(ops.Maximum, shares, ctx.full_like(shares, float(limits.smallest_normal)))
+    below_one = 1 - float(limits.epsneg)
+    return ctx.shaped(ctx.reshape(ctx.binary(ops.Minimum, shares, ctx.full_like(shares, below_one)), ctx.shape))

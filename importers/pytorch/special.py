@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from trivium.importers.gamma import is_pole, lower_and_upper
+from trivium.importers.gamma import is_pole, lower_and_upper, slope_of_lower
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.importers.pytorch.elementwise import absolute, digamma
 from trivium.ir import ops
@@ -55,6 +55,16 @@ def igamma(ctx: Context, a: Value, other: Value) -> Value:
     lower, upper = lower_and_upper(ctx, a, x)
     found = _at_limits(ctx, a, x, upper if "igammac" in ctx.op else lower)
     return ctx.convert(found, ctx.result.element_type)
+
+
+@rule("aten._standard_gamma_grad.default")
+def standard_gamma_grad(ctx: Context, alpha: Value, output: Value) -> Value:
+    """_standard_gamma_grad(Tensor self, Tensor output) -> Tensor"""
+    a, x = (ctx.broadcast(ctx.convert(side, F64), ctx.shape) for side in (alpha, output))
+    slope = ctx.add(ops.Negate(ctx.times(x, slope_of_lower(ctx, a, x))))
+    # As in PyTorch, where there is no slope, such as at zero, it is zero.
+    slope = ctx.select(ctx.compare("EQ", slope, slope), slope, ctx.full_like(x, 0))
+    return ctx.convert(slope, ctx.result.element_type)
 
 
 def _at_limits(ctx: Context, a: Value, x: Value, found: Value) -> Value:

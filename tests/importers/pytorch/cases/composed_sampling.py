@@ -2,7 +2,7 @@
 
 import torch
 
-from tests.importers.pytorch.cases import b, case, f, n, p, v
+from tests.importers.pytorch.cases import b, case, f, i, n, p, v
 
 FIRST = {"2d": (f(1, 2, 3, 4), f(1, 2, 3, 2)), "3d": (f(1, 2, 3, 4, 2), f(1, 2, 2, 2, 3))}
 MANY_CHANNELS = {"2d": (f(2, 9, 3, 4), f(2, 4, 3, 2)), "3d": (f(2, 8, 3, 4, 2), f(2, 2, 2, 3, 3))}
@@ -35,6 +35,9 @@ def bag(mode: int) -> list:
         case("_embedding_bag_backward.default", last[0], ENTRIES, BAGS, *last[2:8], False, None),
     ]
 
+
+LIMITS = torch.tensor([0, 2, 2, 7])
+"""Where rows of several lengths begin and end."""
 
 CASES = [
     *(
@@ -104,5 +107,16 @@ CASES = [
     *(
         case("embedding_renorm.default", f(6, 3, dtype=dtype), n(2, 2, below=3), 1.0, norm)
         for dtype, norm in ((torch.float32, 2.0), (torch.bfloat16, 1.0))
+    ),
+    *(
+        case("_jagged_to_padded_dense_forward.default", values, [LIMITS], [longest], -1.0)
+        for values in (f(7, 2), f(7), f(7, 2, 3), i(7, 2))
+        for longest in (3, 6)
+    ),
+    case("_jagged_to_padded_dense_forward.default", f(7, 2)[:0], [LIMITS * 0], [3]),
+    case("_jagged_to_padded_dense_forward.default", f(7, 2), [LIMITS.to(torch.int32)], [4], 0.5),
+    *(
+        case("_padded_dense_to_jagged_forward.default", dense, [LIMITS], 7)
+        for dense in (f(3, 5, 2), f(3, 6), f(3, 5, 2, 3), i(3, 5, 2))
     ),
 ]
