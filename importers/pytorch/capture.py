@@ -31,7 +31,7 @@ def describing() -> Iterator[None]:
         _describes.reset(token)
 
 
-def _is_ours() -> bool:
+def is_ours() -> bool:
     """Whether what PyTorch traces at the moment is for us."""
     try:
         given = InstructionTranslator.current_tx().output.compiler_fn
@@ -41,7 +41,7 @@ def _is_ours() -> bool:
 
 
 def _require_ours(op: OpOverload) -> None:
-    if not _is_ours():
+    if not is_ours():
         raise DynamicOutputShapeException(op)
 
 
@@ -74,7 +74,7 @@ def _described(op: OpOverload) -> Callable[[Callable[..., object]], None]:
 
     def register(function: Callable[..., object]) -> None:
         def described(mode: FakeTensorMode, op: OpOverload, *given: object, **named: object) -> object:
-            if not _is_ours():
+            if not is_ours():
                 return NotImplemented
             with mode:
                 return function(*given, **named)
@@ -101,6 +101,12 @@ def _gru_cell_backward(grad_hy: Tensor, workspace: Tensor, has_bias: bool) -> tu
     return *of_gates, grad_hy.new_empty(grad_hy.shape), *(grad_hy.new_empty(width) if has_bias else None for _ in "ab")
 
 
+@_described(torch.ops.aten.mkldnn_rnn_layer_backward.default)
+def _rnn_layer_backward(*given: object) -> tuple[Tensor, ...]:
+    """PyTorch's kernel returns gradients of f32, and those of a GRU's biases together."""
+    return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in given[:7])  # type: ignore[arg-type]
+
+
 _UNIQUE = torch.ops.aten.unique_consecutive.default
 _described_from_the_front = op_implementations_dict[_UNIQUE]
 
@@ -114,7 +120,7 @@ def _unique_consecutive(
     dim: int | None = None,
 ) -> object:
     """PyTorch describes the result wrongly if the dimension counts from the end."""
-    if dim is not None and dim < 0 and _is_ours():
+    if dim is not None and dim < 0 and is_ours():
         dim %= max(x.dim(), 1)
     return _described_from_the_front(mode, op, x, return_inverse, return_counts, dim)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from trivium.importers.emit import accumulation_type
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.rnn import parts
-from trivium.importers.pytorch.rnn_gradient import slope
+from trivium.importers.pytorch.rnn_gradient import slope, tanh_slope
 from trivium.ir import ops
 from trivium.ir.core import Value
 
@@ -51,11 +51,11 @@ def lstm_cell_backward(
     of_shown, of_memory = (
         _wide(ctx, grad) if grad is not None else ctx.full_like(shown, 0) for grad in (grad_hy, grad_cy)
     )
-    of_memory = ctx.plus(of_memory, ctx.times(ctx.times(of_shown, leave), _tanh_slope(ctx, shown)))
+    of_memory = ctx.plus(of_memory, ctx.times(ctx.times(of_shown, leave), tanh_slope(ctx, shown)))
     of_gates = [
         ctx.times(ctx.times(of_memory, candidate), slope(ctx, enter)),
         ctx.times(ctx.times(of_memory, _wide(ctx, cx)), slope(ctx, forget)),
-        ctx.times(ctx.times(of_memory, enter), _tanh_slope(ctx, candidate)),
+        ctx.times(ctx.times(of_memory, enter), tanh_slope(ctx, candidate)),
         ctx.times(ctx.times(of_shown, shown), slope(ctx, leave)),
     ]
     gates = ctx.concatenate(of_gates, 1)
@@ -91,7 +91,7 @@ def gru_cell_backward(ctx: Context, grad_hy: Value, workspace: Value, has_bias: 
     grad = _wide(ctx, grad_hy)
     rest = ctx.minus(ctx.scalar_like(1, update), update)
     of_update = ctx.times(ctx.times(grad, ctx.minus(hidden, candidate)), slope(ctx, update))
-    of_candidate = ctx.times(ctx.times(grad, rest), _tanh_slope(ctx, candidate))
+    of_candidate = ctx.times(ctx.times(grad, rest), tanh_slope(ctx, candidate))
     of_reset = ctx.times(ctx.times(of_candidate, kept), slope(ctx, reset))
     entering = ctx.concatenate([of_reset, of_update, of_candidate], 1)
     earlier = ctx.concatenate([of_reset, of_update, ctx.times(of_candidate, reset)], 1)
@@ -113,11 +113,6 @@ def _narrow(ctx: Context, *values: Value) -> tuple[Value, ...]:
 def _biased(ctx: Context, gates: Value, bias: Value | None) -> Value:
     wide = _wide(ctx, gates)
     return wide if bias is None else ctx.plus(wide, _wide(ctx, bias))
-
-
-def _tanh_slope(ctx: Context, x: Value) -> Value:
-    """Returns the derivative of a hyperbolic tangent, from its value."""
-    return ctx.minus(ctx.scalar_like(1, x), ctx.times(x, x))
 
 
 def _of_bias(ctx: Context, gates: Value) -> Value:

@@ -16,6 +16,11 @@ from trivium.ir.types import I64
 Cell = Callable[..., tuple[Value, ...]]
 """`cell(emit, projected input, states, *weights)` returns the next states; the first of them is the layer's output."""
 
+MODES = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
+"""The numbers of PyTorch's networks as modes of its fused layers."""
+
+LSTM = MODES["lstm"]
+
 
 @rule("aten.lstm.input")
 def lstm(
@@ -33,7 +38,7 @@ def lstm(
     """lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool
     train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)"""
     return _network(
-        ctx, _lstm_cell, input, hx, params, has_biases, num_layers, dropout * train, bidirectional, batch_first
+        ctx, CELLS[LSTM], input, hx, params, has_biases, num_layers, dropout * train, bidirectional, batch_first
     )
 
 
@@ -52,7 +57,7 @@ def gru(
 ) -> tuple[Value, ...]:
     """gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train,
     bool bidirectional, bool batch_first) -> (Tensor, Tensor)"""
-    cell = {"gru": _gru_cell, "rnn_tanh": _tanh_cell, "rnn_relu": _relu_cell}[ctx.op.split(".")[1]]
+    cell = CELLS[MODES[ctx.op.split(".")[1]]]
     return _network(ctx, cell, input, [hx], params, has_biases, num_layers, dropout * train, bidirectional, batch_first)
 
 
@@ -79,23 +84,24 @@ def mkldnn_rnn_layer(
     """mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_,
     Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, bool
     bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)"""
-    if mode != 2:
-        ctx.unsupported("mode", mode, "2, an LSTM")
+    require_plain_layer(ctx, mode, batch_sizes, batch_first)
+    # One layer in one direction, over [steps, batch, features].
+    weights = [weight0, weight1, weight2, weight3][: 4 if has_biases else 2]
+    states = [ctx.reshape(x, x.type.shape[-2:]) for x in ((hx_, cx_) if mode == LSTM else (hx_,))]
+    outputs, ended = _layer(ctx, CELLS[mode], input, states, weights, reverse)
+    last = [ctx.reshape(x, kind.static_shape) for x, kind in zip(ended, ctx.result_types[1:], strict=False)]
+    workspace = ctx.full(ctx.result_types[3].static_shape, 0, ctx.result_types[3].element_type)
+    return outputs, *(last if mode == LSTM else [*last, cx_]), workspace
+
+
+def require_plain_layer(ctx: Context, mode: int, batch_sizes: Sequence[int], batch_first: bool) -> None:
+    """Raises an error for a fused layer that no recurrent network leads to."""
+    if mode not in CELLS:
+        ctx.unsupported("mode", mode, f"one of {', '.join(f'{number} ({name})' for name, number in MODES.items())}")
     if batch_sizes:
         ctx.unsupported("batch_sizes", batch_sizes, "none: sequences of one length")
     if batch_first:
         ctx.unsupported("batch_first", True, "False: steps before the batch")
-    # One layer in one direction, over [steps, batch, features].
-    weights = [weight0, weight1, weight2, weight3][: 4 if has_biases else 2]
-    states = [ctx.reshape(x, x.type.shape[-2:]) for x in (hx_, cx_)]
-    outputs, (h, c) = _layer(ctx, _lstm_cell, input, states, weights, reverse)
-    workspace = ctx.full(ctx.result_types[3].static_shape, 0, ctx.result_types[3].element_type)
-    return (
-        outputs,
-        ctx.reshape(h, ctx.result_types[1].static_shape),
-        ctx.reshape(c, ctx.result_types[2].static_shape),
-        workspace,
-    )
 
 
 def _network(
@@ -215,3 +221,12 @@ def _relu_cell(
 ) -> tuple[Value, ...]:
     total = emit.plus(x, _projected(emit, states[0], weight, bias))
     return (emit.binary(ops.Maximum, total, emit.full_like(total, 0)),)
+
+
+CELLS = {
+    MODES["rnn_relu"]: _relu_cell,
+    MODES["rnn_tanh"]: _tanh_cell,
+    LSTM: _lstm_cell,
+    MODES["gru"]: _gru_cell,
+}
+"""The cell of each mode."""

@@ -1,5 +1,6 @@
-"""The gradient of an LSTM layer. The results of the forward pass are enough to compute the gates of all steps at once;
-two loops remain, forward for the memory and backward for the gradients that flow from step to step."""
+"""The gradients of layers of recurrent networks. The results of the forward pass are enough to compute the gates of all
+steps at once; what remains is a loop backward for the gradients that flow from step to step, and for an LSTM one
+forward for its memory. The rule has what all layers share; after it, each cell has a function."""
 
 from __future__ import annotations
 
@@ -9,9 +10,37 @@ from typing import NamedTuple
 from trivium.importers import loops
 from trivium.importers.emit import Emitter
 from trivium.importers.pytorch.context import Context, rule
+from trivium.importers.pytorch.rnn import LSTM, MODES, require_plain_layer
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64
+
+
+class Layer(NamedTuple):
+    """What a layer computed, and the gradients of its results. Sequences are in the order of its steps: [steps, batch,
+    hidden], and several times as wide where they have several gates."""
+
+    entering: Value
+    """The products of the inputs, with their biases."""
+    kept: Value
+    """The products of the hidden states, with theirs."""
+    earlier: Value
+    """The hidden state at the start of each step."""
+    outputs: Value
+    memory: Value
+    """An LSTM's memory at the start of the first step."""
+    recurrent: Value
+    """The weights of the hidden state."""
+    of_outputs: Value
+    of_last: Sequence[Value]
+
+
+class Gradients(NamedTuple):
+    """The gradients of what a layer computed, and of its first states."""
+
+    of_entering: Value
+    of_kept: Value
+    of_states: Sequence[Value]
 
 
 @rule("aten.mkldnn_rnn_layer_backward.default")
@@ -45,54 +74,36 @@ def mkldnn_rnn_layer_backward(
     hx_, Tensor cx_tmp, Tensor output, Tensor hy_, Tensor cy_, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy,
     bool reverse, int mode, int hidden_size, int num_layers, bool has_biases, bool train, bool bidirectional, int[]
     batch_sizes, bool batch_first, Tensor workspace) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"""
-    if mode != 2:
-        ctx.unsupported("mode", mode, "2, an LSTM")
-    if batch_sizes:
-        ctx.unsupported("batch_sizes", batch_sizes, "none: sequences of one length")
-    if batch_first:
-        ctx.unsupported("batch_first", True, "False: steps before the batch")
+    require_plain_layer(ctx, mode, batch_sizes, batch_first)
     zeros, shape = ctx.full_like(output, 0), output.type.static_shape[1:]
-    in_order = [
-        ctx.add(ops.Reverse(x, dimensions=(0,))) if reverse else x for x in (input, output, grad_output or zeros)
-    ]
-    x, outputs, of_outputs = in_order
-    hidden, memory = (ctx.reshape(state, shape) for state in (hx_, cx_tmp))
+    x, outputs, of_outputs = (_in_order(ctx, x, reverse) for x in (input, output, grad_output or zeros))
+    hidden = ctx.reshape(hx_, shape)
+    memory = ctx.reshape(cx_tmp, shape) if mode == LSTM else hidden
     of_last = [
         ctx.reshape(g, shape) if g is not None else ctx.full(shape, 0, x.type.element_type) for g in (grad_hy, grad_cy)
     ]
     earlier = _shifted(ctx, hidden, outputs)
-    biases = ctx.plus(weight3, weight4) if has_biases else None
-    gates = _gates(ctx, x, earlier, weight1, weight2, biases)
-    memories = _memories(ctx, gates, memory)
-    of_gates, of_hidden, of_memory = _backward(ctx, gates, memories, memory, weight2, of_outputs, of_last)
-    of_x = ctx.dot(of_gates, weight1, ([2], [0]))
-    of_x = ctx.add(ops.Reverse(of_x, dimensions=(0,))) if reverse else of_x
-    of_weights = [ctx.dot(of_gates, side, ([0, 1], [0, 1])) for side in (x, earlier)]
-    of_bias = ctx.reduce(ops.Add, of_gates, (0, 1))
-    found = (of_x, *of_weights, of_bias, of_bias, of_hidden, of_memory)
-    # PyTorch says that some of them are f32 where its weights are bf16.
+    entering, kept = (ctx.dot(side, weight, ([2], [1])) for side, weight in ((x, weight1), (earlier, weight2)))
+    if has_biases:
+        entering, kept = ctx.plus(entering, weight3), ctx.plus(kept, weight4)
+    layer = Layer(entering, kept, earlier, outputs, memory, weight2, of_outputs, of_last)
+    of_entering, of_kept, of_states = GRADIENTS[mode](ctx, layer)
+    found = (
+        _in_order(ctx, ctx.dot(of_entering, weight1, ([2], [0])), reverse),
+        *(ctx.dot(of, side, ([0, 1], [0, 1])) for of, side in ((of_entering, x), (of_kept, earlier))),
+        *(ctx.reduce(ops.Add, of, (0, 1)) for of in (of_entering, of_kept)),
+        *(of_states if mode == LSTM else [*of_states, cx_tmp]),
+    )
+    # PyTorch, if it describes them, says that some of them are f32 where its weights are bf16.
     return tuple(
         ctx.convert(ctx.reshape(value, kind.static_shape), kind.element_type)
         for value, kind in zip(found, ctx.result_types, strict=True)
     )
 
 
-class Gates(NamedTuple):
-    """The gates of all steps, [steps, batch, hidden] each."""
-
-    enter: Value
-    forget: Value
-    candidate: Value
-    leave: Value
-
-
-def _gates(ctx: Context, x: Value, earlier: Value, to_gates: Value, recurrent: Value, biases: Value | None) -> Gates:
-    total = ctx.plus(ctx.dot(x, to_gates, ([2], [1])), ctx.dot(earlier, recurrent, ([2], [1])))
-    total = total if biases is None else ctx.plus(total, biases)
-    width = total.type.shape[2] // 4
-    enter, forget, candidate, leave = (ctx.slice(total, 2, i * width, (i + 1) * width) for i in range(4))
-    enter, forget, leave = (ctx.add(ops.Logistic(gate)) for gate in (enter, forget, leave))
-    return Gates(enter, forget, ctx.add(ops.Tanh(candidate)), leave)
+def _in_order(ctx: Context, sequence: Value, reverse: bool) -> Value:
+    """Returns a sequence in the order of the steps, or one in that order as it lies."""
+    return ctx.add(ops.Reverse(sequence, dimensions=(0,))) if reverse else sequence
 
 
 def _shifted(ctx: Context, first: Value, sequence: Value) -> Value:
@@ -100,54 +111,106 @@ def _shifted(ctx: Context, first: Value, sequence: Value) -> Value:
     return ctx.concatenate([ctx.unsqueeze(first, [0]), ctx.slice(sequence, 0, 0, sequence.type.shape[0] - 1)], 0)
 
 
-def _memories(ctx: Context, gates: Gates, memory: Value) -> Value:
-    """Returns the memory after each step."""
-    entering = ctx.times(gates.enter, gates.candidate)
+def _gates(ctx: Context, total: Value, count: int) -> list[Value]:
+    width = total.type.shape[2] // count
+    return [ctx.slice(total, 2, i * width, (i + 1) * width) for i in range(count)]
+
+
+def _of_lstm(ctx: Context, layer: Layer) -> Gradients:
+    enter, forget, candidate, leave = _gates(ctx, ctx.plus(layer.entering, layer.kept), 4)
+    enter, forget, leave = (ctx.add(ops.Logistic(gate)) for gate in (enter, forget, leave))
+    candidate = ctx.add(ops.Tanh(candidate))
+    memories = _memories(ctx, forget, ctx.times(enter, candidate), layer.memory)
+    shown = ctx.add(ops.Tanh(memories))
+    # For the hidden state: its effect on the memory and on the output gate; for the memory: its effect on the others.
+    to_memory = ctx.times(leave, tanh_slope(ctx, shown))
+    to_leave = ctx.times(shown, slope(ctx, leave))
+    inner = (
+        ctx.times(candidate, slope(ctx, enter)),
+        ctx.times(_shifted(ctx, layer.memory, memories), slope(ctx, forget)),
+        ctx.times(enter, tanh_slope(ctx, candidate)),
+    )
+
+    def retreat(emit: Emitter, at: Value, of_gates: Value, of_hidden: Value, of_memory: Value) -> list[Value]:
+        of_hidden = emit.plus(of_hidden, loops.row(emit, layer.of_outputs, at))
+        of_memory = emit.plus(of_memory, emit.times(of_hidden, loops.row(emit, to_memory, at)))
+        of_inner = [emit.times(of_memory, loops.row(emit, factor, at)) for factor in inner]
+        row = emit.concatenate([*of_inner, emit.times(of_hidden, loops.row(emit, to_leave, at))], 1)
+        of_gates = loops.with_row(emit, of_gates, row, at)
+        of_memory = emit.times(of_memory, loops.row(emit, forget, at))
+        return [of_gates, emit.dot(row, layer.recurrent, ([1], [0])), of_memory]
+
+    of_gates, *of_states = _loop(ctx, retreat, [ctx.full_like(layer.entering, 0), *layer.of_last], reverse=True)
+    return Gradients(of_gates, of_gates, of_states)
+
+
+def _memories(ctx: Context, forget: Value, entering: Value, memory: Value) -> Value:
+    """Returns an LSTM's memory after each step."""
 
     def advance(emit: Emitter, at: Value, memories: Value, memory: Value) -> list[Value]:
-        memory = emit.plus(emit.times(loops.row(emit, gates.forget, at), memory), loops.row(emit, entering, at))
+        memory = emit.plus(emit.times(loops.row(emit, forget, at), memory), loops.row(emit, entering, at))
         return [loops.with_row(emit, memories, memory, at), memory]
 
     return _loop(ctx, advance, [ctx.full_like(entering, 0), memory])[0]
 
 
-def _backward(
-    ctx: Context,
-    gates: Gates,
-    memories: Value,
-    memory: Value,
-    recurrent: Value,
-    of_outputs: Value,
-    of_last: Sequence[Value],
-) -> tuple[Value, Value, Value]:
-    """Returns the gradients of the gates before their functions, [steps, batch, 4 * hidden], and of the first
-    states."""
-    one = ctx.scalar_like(1, memories)
-    shown = ctx.add(ops.Tanh(memories))
-    # For the hidden state: its effect on the memory and on the output gate; for the memory: its effect on the others.
-    to_memory = ctx.times(gates.leave, ctx.minus(one, ctx.times(shown, shown)))
-    to_leave = ctx.times(shown, slope(ctx, gates.leave))
-    to_enter = ctx.times(gates.candidate, slope(ctx, gates.enter))
-    to_forget = ctx.times(_shifted(ctx, memory, memories), slope(ctx, gates.forget))
-    to_candidate = ctx.times(gates.enter, ctx.minus(one, ctx.times(gates.candidate, gates.candidate)))
-    steps, batch, width = memories.type.static_shape
+def _of_gru(ctx: Context, layer: Layer) -> Gradients:
+    entering, kept = (_gates(ctx, total, 3) for total in (layer.entering, layer.kept))
+    reset, update = (ctx.add(ops.Logistic(ctx.plus(a, b))) for a, b in zip(entering[:2], kept[:2], strict=True))
+    candidate = ctx.add(ops.Tanh(ctx.plus(entering[2], ctx.times(reset, kept[2]))))
+    # The effects of the hidden state after a step on what the gates of that step are computed from.
+    to_candidate = ctx.times(ctx.minus(ctx.scalar_like(1, update), update), tanh_slope(ctx, candidate))
+    to_gates = (
+        ctx.times(ctx.times(to_candidate, kept[2]), slope(ctx, reset)),
+        ctx.times(ctx.minus(layer.earlier, candidate), slope(ctx, update)),
+        ctx.times(to_candidate, reset),
+    )
 
-    def retreat(emit: Emitter, step: Value, of_gates: Value, of_hidden: Value, of_memory: Value) -> list[Value]:
-        at = emit.minus(emit.scalar(steps - 1, I64), step)
-        of_hidden = emit.plus(of_hidden, loops.row(emit, of_outputs, at))
-        of_memory = emit.plus(of_memory, emit.times(of_hidden, loops.row(emit, to_memory, at)))
-        inner = [emit.times(of_memory, loops.row(emit, factor, at)) for factor in (to_enter, to_forget, to_candidate)]
-        row = emit.concatenate([*inner, emit.times(of_hidden, loops.row(emit, to_leave, at))], 1)
-        of_gates = loops.with_row(emit, of_gates, row, at)
-        return [
-            of_gates,
-            emit.dot(row, recurrent, ([1], [0])),
-            emit.times(of_memory, loops.row(emit, gates.forget, at)),
-        ]
+    def retreat(emit: Emitter, at: Value, of_hiddens: Value, of_hidden: Value) -> list[Value]:
+        of_hidden = emit.plus(of_hidden, loops.row(emit, layer.of_outputs, at))
+        of_gates = emit.concatenate([emit.times(of_hidden, loops.row(emit, factor, at)) for factor in to_gates], 1)
+        flowing = emit.plus(
+            emit.times(of_hidden, loops.row(emit, update, at)), emit.dot(of_gates, layer.recurrent, ([1], [0]))
+        )
+        return [loops.with_row(emit, of_hiddens, of_hidden, at), flowing]
 
-    empty = ctx.full((steps, batch, 4 * width), 0, memories.type.element_type)
-    of_gates, of_hidden, of_memory = _loop(ctx, retreat, [empty, *of_last])
-    return of_gates, of_hidden, of_memory
+    of_hiddens, of_first = _loop(ctx, retreat, [ctx.full_like(update, 0), layer.of_last[0]], reverse=True)
+    of_reset, of_update, of_kept = (ctx.times(of_hiddens, factor) for factor in to_gates)
+    return Gradients(
+        ctx.concatenate([of_reset, of_update, ctx.times(of_hiddens, to_candidate)], 2),
+        ctx.concatenate([of_reset, of_update, of_kept], 2),
+        [of_first],
+    )
+
+
+def _of_tanh(ctx: Context, layer: Layer) -> Gradients:
+    return _of_activated(ctx, layer, tanh_slope(ctx, layer.outputs))
+
+
+def _of_relu(ctx: Context, layer: Layer) -> Gradients:
+    is_positive = ctx.compare("GT", layer.outputs, ctx.full_like(layer.outputs, 0))
+    return _of_activated(ctx, layer, ctx.convert(is_positive, layer.outputs.type.element_type))
+
+
+def _of_activated(ctx: Context, layer: Layer, slopes: Value) -> Gradients:
+    """Returns the gradients of a layer without gates, from the derivatives of its activation."""
+
+    def retreat(emit: Emitter, at: Value, of_sums: Value, of_hidden: Value) -> list[Value]:
+        of_hidden = emit.plus(of_hidden, loops.row(emit, layer.of_outputs, at))
+        row = emit.times(of_hidden, loops.row(emit, slopes, at))
+        return [loops.with_row(emit, of_sums, row, at), emit.dot(row, layer.recurrent, ([1], [0]))]
+
+    of_sums, of_first = _loop(ctx, retreat, [ctx.full_like(slopes, 0), layer.of_last[0]], reverse=True)
+    return Gradients(of_sums, of_sums, [of_first])
+
+
+GRADIENTS: dict[int, Callable[[Context, Layer], Gradients]] = {
+    MODES["rnn_relu"]: _of_relu,
+    MODES["rnn_tanh"]: _of_tanh,
+    LSTM: _of_lstm,
+    MODES["gru"]: _of_gru,
+}
+"""The function of the cell of each mode."""
 
 
 def slope(ctx: Context, gate: Value) -> Value:
@@ -155,8 +218,16 @@ def slope(ctx: Context, gate: Value) -> Value:
     return ctx.times(gate, ctx.minus(ctx.scalar_like(1, gate), gate))
 
 
-def _loop(ctx: Context, body: Callable[..., list[Value]], carried: Sequence[Value]) -> Sequence[Value]:
-    """Runs `body(emit, step, *carried)` once for each step of the first carried value."""
+def tanh_slope(ctx: Context, x: Value) -> Value:
+    """Returns the derivative of a hyperbolic tangent, from its value."""
+    return ctx.minus(ctx.scalar_like(1, x), ctx.times(x, x))
+
+
+def _loop(
+    ctx: Context, body: Callable[..., list[Value]], carried: Sequence[Value], reverse: bool = False
+) -> Sequence[Value]:
+    """Runs `body(emit, at, *carried)` once for each step of the first carried value, from the last one on if
+    `reverse`."""
     steps = carried[0].type.shape[0]
     values = [ctx.scalar(0, I64), *carried]
     types = [value.type for value in values]
@@ -165,6 +236,7 @@ def _loop(ctx: Context, body: Callable[..., list[Value]], carried: Sequence[Valu
         return emit.compare("LT", step, emit.scalar(steps, I64))
 
     def advance(emit: Emitter, step: Value, *rest: Value) -> list[Value]:
-        return [emit.plus(step, emit.scalar(1, I64)), *body(emit, step, *rest)]
+        at = emit.minus(emit.scalar(steps - 1, I64), step) if reverse else step
+        return [emit.plus(step, emit.scalar(1, I64)), *body(emit, at, *rest)]
 
     return ctx.add(ops.While(values, cond=ctx.region(types, more), body=ctx.region(types, advance)))[1:]

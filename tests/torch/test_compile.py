@@ -98,48 +98,6 @@ def test_training_step(name: str, counts: Counts) -> None:
         assert difference(p, q) < 1e-4
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"bias": False}, {"bidirectional": True, "num_layers": 2}], ids=["plain", "no-bias", "deep"]
-)
-def test_gradients_of_an_lstm(options: dict, counts: Counts) -> None:
-    model = nn.LSTM(5, 6, **options)
-    reference = copy.deepcopy(model)
-    shape = (model.num_layers * (2 if model.bidirectional else 1), 3, 6)
-    states = [torch.linspace(-1, 1, torch.Size(shape).numel()).reshape(shape).requires_grad_() for _ in range(4)]
-    inputs = [torch.linspace(-1, 1, 60).reshape(4, 3, 5).requires_grad_() for _ in range(2)]
-    for run, x, hx in ((compiled(model), inputs[0], states[:2]), (reference, inputs[1], states[2:])):
-        y, (h, c) = run(x, tuple(hx))
-        (y.square().sum() + h.sum() + c.square().sum()).backward()
-    ours, theirs = [*model.parameters(), inputs[0], *states[:2]], [*reference.parameters(), inputs[1], *states[2:]]
-    assert max(difference(p.grad, q.grad) for p, q in zip(ours, theirs, strict=True)) < 1e-5
-    assert (counts.graphs, counts.functions, counts.runs) == (1, 2, 2)
-
-
-def test_a_long_lstm_is_a_loop(counts: Counts, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = []
-    compile_ = trivium.compile
-
-    def measured(module, **options):
-        sizes.append(sum(1 for _ in module.walk()))
-        return compile_(module, **options)
-
-    monkeypatch.setattr(trivium, "compile", measured)
-    model, x = nn.LSTM(4, 5, batch_first=True), torch.randn(2, 100, 4, requires_grad=True)
-    compiled(model)(x)[0].sum().backward()
-    assert len(sizes) == 2
-    assert max(sizes) < 200
-    gradient, x.grad = x.grad, None
-    model(x)[0].sum().backward()
-    assert difference(gradient, x.grad) < 1e-5
-
-
-def test_an_lstm_without_a_batch(counts: Counts) -> None:
-    model, x = nn.LSTM(4, 5), torch.randn(3, 4)
-    with torch.no_grad():
-        for ours, theirs in zip(outputs_of(compiled(model)(x)), outputs_of(model(x)), strict=True):
-            assert difference(ours, theirs) < 1e-5
-
-
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
 def test_training_of_a_small_cnn(optimizer: type, counts: Counts) -> None:
     """Three epochs on real digits; the last batch is smaller, and compiled for its own size."""

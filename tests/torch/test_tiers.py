@@ -154,13 +154,14 @@ def gradients(run: Callable[..., torch.Tensor], *given: torch.Tensor) -> list[to
     return [x.grad.double() for x in inputs if x.grad is not None]
 
 
-def test_a_layer_whose_op_is_ours_alone_is_compiled_for_all_sizes(programs: list[Any]) -> None:
-    lstm = torch.nn.LSTM(3, 4)
-    fast = torch.compile(lstm, backend="trivium", dynamic=True)
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_a_layer_whose_op_is_ours_alone_is_compiled_for_all_sizes(kind: Any, programs: list[Any]) -> None:
+    layer = kind(3, 4)
+    fast = torch.compile(layer, backend="trivium", dynamic=True)
     for size in (2, 3, 4):
         x = torch.linspace(-1, 1, size * 6).reshape(size, 2, 3)
         fast(x)[0].sum().backward()
-        assert difference(fast(x)[0].detach(), lstm(x)[0].detach()) < 1e-5
+        assert difference(fast(x)[0].detach(), layer(x)[0].detach()) < 1e-5
     assert len(programs) == 6
 
 

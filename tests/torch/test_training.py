@@ -131,17 +131,3 @@ def test_gradients_of_narrow_batch_normalization(narrow: torch.dtype, parameters
     rounding = torch.finfo(narrow).eps / 2 * wide.grad.abs()
     assert x.grad is not None
     assert ((x.grad - wide.grad).abs() <= 2 * rounding + 1e-5).all()
-
-
-@pytest.mark.parametrize("narrow", [torch.bfloat16, torch.float16])
-def test_gradients_of_narrow_lstm_layers(narrow: torch.dtype) -> None:
-    layer = nn.LSTM(8, 8).to(narrow)
-    exact = copy.deepcopy(layer).double()
-    x, outer = torch.randn(5, 2, 8).to(narrow), torch.randn(5, 2, 8).to(narrow)
-    compiled(lambda x: layer(x)[0])(x).backward(outer)
-    exact(x.double())[0].backward(outer.double())
-    for ours, theirs in zip(layer.parameters(), exact.parameters(), strict=True):
-        assert ours.grad.dtype == narrow
-        close(
-            ours.grad.double(), theirs.grad, rtol=0, atol=4 * torch.finfo(narrow).eps * float(theirs.grad.abs().max())
-        )

@@ -36,7 +36,7 @@ from torch._dynamo.backends.common import aot_autograd
 import trivium
 from trivium.importers.pytorch.capture import BACKENDS
 from trivium.importers.pytorch.decompositions import decompositions
-from trivium.importers.pytorch.lstm_layers import keep_lstm_layers
+from trivium.importers.pytorch.rnn_layers import keep_recurrent_layers
 from trivium.ir.errors import Error
 from trivium.torch.graph import FALLBACK, OWN, CompiledGraph, Input
 from trivium.torch.metadata import is_needless
@@ -68,7 +68,7 @@ def backend(
     options = _checked_options(options, others)
     if replaces_memory(module.graph, bool(options.get(FALLBACK, True))):
         return module
-    keep_lstm_layers(module)
+    keep_recurrent_layers(module)
 
     alone: list[CompiledGraph] = []
     forwards: list[CompiledGraph] = []
