@@ -6,6 +6,7 @@ import numpy as np
 
 from tests.random_programs import (
     beside,
+    byte_products,
     contractions,
     control,
     elementwise,
@@ -21,8 +22,8 @@ from tests.random_programs.tracking import Tracker
 from trivium.ir.func import Module
 
 FAMILIES = (
-    *elementwise.FAMILIES, *movement.FAMILIES, *folds.FAMILIES, *contractions.FAMILIES * 2, *control.FAMILIES,
-    *rows.FAMILIES,
+    *elementwise.FAMILIES, *movement.FAMILIES, *folds.FAMILIES, *contractions.FAMILIES * 2,
+    *byte_products.FAMILIES * 2, *control.FAMILIES, *rows.FAMILIES,
 )  # fmt: skip
 LEAST_STEPS, MOST_STEPS = 3, 7
 MOST_BESIDE = 12
