@@ -13,6 +13,7 @@ from trivium.compiler.passes.canonicalize import Canonicalize
 from trivium.compiler.passes.cse import CommonSubexpressions
 from trivium.compiler.passes.dce import DeadCode
 from trivium.compiler.passes.decompose import Decompose
+from trivium.compiler.passes.few_channels import FewChannels
 from trivium.compiler.passes.few_features import FewFeatures
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.hoist import HoistInvariants
@@ -89,7 +90,8 @@ def optimize(
     own = () if target is None or target.tiles is None else (Tile(target.tiles.shared(target.threads)), CLEAN_UP)
     if target is not None and target.layouts is not None:
         gradients = WeightGradients(target.vector_bytes), StridedGradients(target)
-        own = (FewFeatures(target.vector_bytes), SkipRows(), *gradients, ExplicitPadding(target), CLEAN_UP, *own)
+        few = FewChannels(target.vector_bytes), FewFeatures(target.vector_bytes)
+        own = (*few, SkipRows(), *gradients, ExplicitPadding(target), CLEAN_UP, *own)
     if target is not None and target.turned_constants:
         kernels = TurnedKernels(known=True), KernelsByTerms(target)
         own = (StridedGradients(target), WindowRows(target), *kernels, CLEAN_UP, *own)

@@ -16,6 +16,8 @@ SUMS = 8
 """The number of vectors of sums in a tile: two units start a product each cycle, which takes them four."""
 LARGEST = 6000
 """The number of instructions up to which the windows of a tile are written out: those of eight windows of 7 x 7."""
+LARGEST_WINDOW = 400
+"""The same for one window, 10 x 10 of a depthwise convolution: LLVM takes half a second and more for larger ones."""
 MOSTLY = 0.7
 """The part of the loads that a tile must do with to be worth its code."""
 
@@ -33,7 +35,10 @@ def tiles(
     long = not isinstance(extent, int) or extent > lanes
     vectors = 2 if long and sums >= SUMS else 1
     lanes = vectors * lanes if long else min(lanes, plain.lanes)
-    most = min(min(sums, SUMS) // vectors, LARGEST // max(_code(*window) for window in windows))
+    code = max(_code(*window) for window in windows)
+    if code > LARGEST_WINDOW:
+        return
+    most = min(min(sums, SUMS) // vectors, LARGEST // code)
     terms = sum(math.prod(extents) for _, extents in windows)
     for dimension, extent in enumerate(plain.extents):
         if dimension == plain.vector or dimension not in possible:

@@ -148,10 +148,14 @@ def is_channelwise(op: ops.Convolution) -> bool:
 
 def is_plain(op: ops.Convolution) -> bool:
     """Whether a convolution is one of f32 or f64, without groups, and without holes in its image."""
+    without_groups = op.feature_group_count == 1 == op.batch_group_count
+    return of_floats(op) and without_groups and all(step == 1 for step in op.lhs_dilation or ())
+
+
+def of_floats(op: ops.Convolution) -> bool:
+    """Whether a convolution has an image, a kernel and a result of f32, or of f64."""
     kind = op.result.type.element_type
-    if kind not in (F32, F64) or any(operand.type.element_type is not kind for operand in op.operands):
-        return False
-    return op.feature_group_count == 1 == op.batch_group_count and all(step == 1 for step in op.lhs_dilation or ())
+    return kind in (F32, F64) and all(operand.type.element_type is kind for operand in op.operands)
 
 
 def has_lines(op: ops.Convolution) -> bool:

@@ -334,19 +334,24 @@ def along_rows(g: Generator) -> None:
     convolution, or folds."""
     element = g.element(is_float) if g.chance(0.8) else g.element(lambda kind: not is_boolean(kind))
     channels, rows, columns = g.number(1, 4), int(g.pick((g.number(1, 6), g.number(6, 20)))), g.number(8, 70)
-    image = g.argument((g.number(1, 2), channels, rows, columns), element)
+    last = g.chance(0.3)
+    shape = (rows, columns, channels) if last else (channels, rows, columns)
+    image, feature, space = g.argument((g.number(1, 2), *shape), element), 3 if last else 1, (1, 2) if last else (2, 3)
     padding = [[g.number(0, 2), g.number(0, 2)] for _ in range(2)]
     options: dict[str, Any]
     if g.chance(0.5):
-        sizes = [g.number(1, min(5, 1 + rows)), g.number(1, 5)]
+        largest = int(g.pick((5, 5, 13)))
+        sizes = [g.number(1, min(largest, 1 + rows)), g.number(1, min(largest, columns))]
         options = {"groups": channels, "sizes": sizes, "padding": padding, "lhs_dilation": [1, 1]}
-        result = convolve(g, image, (0, 1, (2, 3)), **options)
+        result = convolve(g, image, (0, feature, space), **options)
     else:
         body, neutral = combiner(g, element)
-        sizes, strides = [1, 1, g.number(1, min(5, 1 + rows)), g.number(1, 5)], [1, 1, g.number(1, 2), g.number(1, 2)]
-        options = {"window_dimensions": sizes, "window_strides": strides, "padding": [[0, 0], [0, 0], *padding]}
+        window, strides, around = [1] * 4, [1] * 4, [[0, 0]] * 4
+        for place, most, pads in zip(space, (min(5, 1 + rows), 5), padding, strict=True):
+            window[place], strides[place], around[place] = g.number(1, most), g.number(1, 2), pads
+        options = {"window_dimensions": window, "window_strides": strides, "padding": around}
         (result,) = g.add(ops.ReduceWindow([image], [start(g, element, neutral)], body=body, **options))
-    epilogue(g, result, 1)
+    epilogue(g, result, feature)
 
 
 def channel_gradient(g: Generator) -> None:

@@ -15,7 +15,8 @@ from trivium.compiler.kernel.structure import Apply, walk
 SHORTEST = 128
 """The length of a sum from which on folding the lanes is a small part of it."""
 LARGEST = 49
-"""The size of a window up to which sliding along memory is faster: 7 x 7."""
+"""The number of terms, those of a window of 7 x 7, up to which it is faster that sums over several channels slide along
+memory, and that the gradients of kernels of as many taps are sums along lines."""
 TINY = 64
 """The number of terms of all sums of a product of 4x4 matrices."""
 TERMS = 16
@@ -52,9 +53,12 @@ def _are_lines(contraction: Contraction, sums: Sequence[ContractionLoop]) -> boo
 
 
 def slides_along_memory(contraction: Contraction) -> bool:
-    """Whether each sum is one over a small window of one channel, as in a depthwise convolution, and neighbouring
+    """Whether each sum is one over a window of one channel, as in a depthwise convolution, or of few, and neighbouring
     windows are neighbours in memory, as are their sums."""
-    if any(extent > 1 for extent in contraction.extents("n")) or math.prod(contraction.extents("k")) > LARGEST:
+    sums = [loop for loop in contraction.loops if loop.role == "k" and loop.extent > 1]
+    in_windows = all(_in_window(contraction.lhs, loop) for loop in sums)
+    small = in_windows or math.prod(loop.extent for loop in sums) <= LARGEST
+    if any(extent > 1 for extent in contraction.extents("n")) or not small:
         return False
     problem = Marked(contraction).problem
     places = [axis for axis in problem.rows.axes if axis.extent > 1]
@@ -62,6 +66,12 @@ def slides_along_memory(contraction: Contraction) -> bool:
     if not places or windows or not any(problem.lhs.stride(axis) for axis in problem.reduction.axes):
         return False
     return problem.out.stride(places[-1]) == 1 and problem.lhs.stride(places[-1]) in (1, 2)
+
+
+def _in_window(operand: Access, loop: ContractionLoop) -> bool:
+    """Whether a loop moves within a window, which another loop moves."""
+    positions = [subscript.position for subscript in operand.subscripts]
+    return any(loop in position.terms and len(position.terms) > 1 for position in positions)
 
 
 def _is_contiguous(operand: Access, along: ContractionLoop) -> bool:

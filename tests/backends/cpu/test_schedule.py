@@ -134,6 +134,11 @@ def test_windows_that_hardly_overlap_do_not_run_in_tiles() -> None:
     assert loops(windows(56, 56, 3, stride=2), "x86-64-v4")[0] == "  parallel 56x56 lanes(1)=16"
 
 
+def test_large_windows_are_not_written_out() -> None:
+    assert loops(windows(56, 56, 14), "x86-64-v4")[0] == "  parallel 56x56 registers(0)=4 lanes(1)=32"
+    assert loops(windows(56, 56, 15), "x86-64-v4")[0] == "  parallel 56x56 lanes(1)=16"
+
+
 def test_threads_share_whole_tiles() -> None:
     (line, _) = loops(windows(1000, 560, 5), "x86-64-v4", threads=2)
     assert line.startswith("  parallel 1000x560 threads(0)=")

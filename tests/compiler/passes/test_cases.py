@@ -14,6 +14,7 @@ from trivium.compiler.passes.byte_products import ByteProducts
 from trivium.compiler.passes.canonicalize import Canonicalize
 from trivium.compiler.passes.cse import CommonSubexpressions
 from trivium.compiler.passes.dce import DeadCode
+from trivium.compiler.passes.few_channels import FewChannels
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.hoist import HoistInvariants
 from trivium.compiler.passes.inline import Inline
@@ -38,6 +39,7 @@ PASSES = {
         DeadCode(),
         EraseTokens(),
         ExplicitPadding(),
+        FewChannels(vector_bytes=16),
         HoistInvariants(),
         FoldConstants(),
         Inline(),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
 from tests.compiler.targets import TARGET
 from trivium.backends.cpu.contraction.along_memory import has_tiny_matrices, slides_along_memory, sums_along_memory
+from trivium.backends.cpu.target import LAYOUTS
 from trivium.compiler.lower import lower
 from trivium.compiler.pipeline import optimize
 from trivium.ir import ops
@@ -123,35 +126,61 @@ def test_which_gradients_of_depthwise_kernels_run_in_plain_loops(
     expect_same(module, [some(*shape, seed=seed) for seed, shape in enumerate(shapes)], tolerance=1e-4)
 
 
-def depthwise(channels: int, features: int, stride: int, first: bool) -> Module:
+def depthwise(channels: int, features: int, stride: int, first: bool, taps: int = 3) -> Module:
     """A convolution with one input channel for each feature, which come first or last."""
     image = (2, channels, 9, 40) if first else (2, 9, 40, channels)
     side = (0, 1, (2, 3)) if first else (0, 3, (1, 2))
     numbers = ops.ConvDimensionNumbers(*side, 1, 0, (2, 3), *side)
-    options = {"window_strides": [stride] * 2, "padding": [[1, 1], [1, 1]], "feature_group_count": channels}
+    padding = [[taps // 2, taps // 2]] * 2
+    options = {"window_strides": [stride] * 2, "padding": padding, "feature_group_count": channels}
 
     def main(b, x, y):
         return b.add(ops.Convolution(x, y, dimension_numbers=numbers, batch_group_count=1, **options))
 
-    return program_of([tensor(*image), tensor(features, 1, 3, 3)], main)
+    return program_of([tensor(*image), tensor(features, 1, taps, taps)], main)
 
 
 @pytest.mark.parametrize(
-    ("channels", "features", "stride", "first", "plain"),
+    ("channels", "features", "stride", "first", "taps", "plain"),
     [
-        (3, 3, 1, True, True),
-        (3, 3, 2, True, True),
-        (3, 3, 3, True, False),
-        (3, 6, 1, True, False),  # windows are used for several features
-        (3, 3, 1, False, False),  # neighbours in memory are features
+        (3, 3, 1, True, 3, True),
+        (3, 3, 2, True, 3, True),
+        (3, 3, 1, True, 11, True),
+        (1, 1, 2, True, 17, True),  # too large to be written out
+        (3, 3, 3, True, 3, False),
+        (3, 6, 1, True, 3, False),  # windows are used for several features
+        (3, 3, 1, False, 3, False),  # neighbours in memory are features
     ],
 )
 def test_which_convolutions_run_in_plain_loops(
-    channels: int, features: int, stride: int, first: bool, plain: bool
+    channels: int, features: int, stride: int, first: bool, taps: int, plain: bool
 ) -> None:
-    module = depthwise(channels, features, stride, first)
+    module = depthwise(channels, features, stride, first, taps)
     (kernel,) = lower(optimize(module), TARGET).kernels()
     assert kernel.contraction is not None
     assert slides_along_memory(kernel.contraction) == plain
     image, weights = (argument.type.static_shape for argument in module.main.arguments)
     expect_same(module, [some(*image), some(*weights, seed=1)], tolerance=1e-5)
+
+
+def test_few_features_move_before_lines() -> None:
+    """The transposes of the image and the result are kernels of their own."""
+    module, target = depthwise(3, 3, 1, first=False), replace(TARGET, layouts=LAYOUTS)
+    _, kernel, _ = lower(optimize(module, target), target).kernels()
+    assert kernel.contraction is not None
+    assert slides_along_memory(kernel.contraction)
+    expect_same(module, [some(2, 9, 40, 3), some(3, 1, 3, 3, seed=1)], tolerance=1e-5)
+
+
+def test_sums_of_many_channels_do_not_slide() -> None:
+    numbers = ops.ConvDimensionNumbers(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))
+    options = {"dimension_numbers": numbers, "feature_group_count": 1, "batch_group_count": 1}
+
+    def main(b, x, y):
+        return b.add(ops.Convolution(x, y, **options))
+
+    for channels, slides in ((5, True), (6, False)):
+        module = program_of([tensor(2, channels, 9, 40), tensor(1, channels, 3, 3)], main)
+        (kernel,) = lower(module, TARGET).kernels()
+        assert kernel.contraction is not None
+        assert slides_along_memory(kernel.contraction) == slides
