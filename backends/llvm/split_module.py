@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import llvmlite.ir as ll
-
-Values = dict[str, ll.values.NamedValue]
-"""Functions and variables, by the names that refer to them."""
 
 SIZE = 150_000
 """The characters of assembly from which on a part is complete. Its machine code takes about 0.1 s, far longer than what
@@ -25,7 +23,8 @@ class Parts:
 
     def __init__(self, size: int = SIZE):
         self._size = size
-        self._rendered: set[str] = set()
+        self._seen = 0
+        self._declared: list[ll.values.NamedValue] = []
         self._group: dict[str, str] = {}
         self._length = 0
         self._is_first = True
@@ -33,38 +32,36 @@ class Parts:
     def take(self, module: ll.Module) -> Iterator[str]:
         """Yields the parts of at least `size` characters that are complete. All that the module defines now is final,
         and there is more to come."""
-        values = _values(module)
-        for name, value in values.items():
-            if name in self._rendered or _is_declared(value):
+        values = [*self._declared, *islice(module.globals.values(), self._seen, None)]
+        self._declared, self._seen = [], len(module.globals)
+        for value in values:
+            if _is_declared(value):
+                self._declared.append(value)
                 continue
             if self._length >= self._size:
                 self._is_first = False
-                yield self._part(module, values)
-            self._rendered.add(name)
-            self._group[name] = text = str(value)
+                yield self._part(module)
+            self._group[value.get_reference()] = text = str(value)
             self._length += len(text)
 
     def rest(self, module: ll.Module) -> Iterator[str]:
         """Yields the remaining parts; `module` is complete."""
         yield from self.take(module)
-        yield self._part(module, _values(module))
+        yield self._part(module)
 
-    def _part(self, module: ll.Module, values: Values) -> str:
+    def _part(self, module: ll.Module) -> str:
         group, self._group, self._length = self._group, {}, 0
         if not self._is_first:
             group = {name: _INTERNAL.sub(r"\1 hidden ", text) for name, text in group.items()}
-        return _assembly(module, group, values)
+        return _assembly(module, group)
 
 
-def _values(module: ll.Module) -> Values:
-    return {value.get_reference(): value for value in module.globals.values()}
-
-
-def _assembly(module: ll.Module, definitions: dict[str, str], values: Values) -> str:
+def _assembly(module: ll.Module, definitions: dict[str, str]) -> str:
     """Returns the assembly of a module with some definitions of another, and declarations of what these refer to."""
     part = ll.Module(module.name)
     part.triple, part.data_layout = module.triple, module.data_layout
     part.metadata, part.namedmetadata = module.metadata, module.namedmetadata
+    values = {value.get_reference(): value for value in module.globals.values()}
     referred = dict.fromkeys(name for text in definitions.values() for name in _REFERENCE.findall(text))
     for value in (values[name] for name in referred if name not in definitions):
         if _is_declared(value):
