@@ -27,7 +27,7 @@ from trivium.compiler.costs import (
 )
 from trivium.compiler.fusion.across import reads_across
 from trivium.compiler.fusion.demands import Demand, Opaque, computes_once
-from trivium.compiler.fusion.forms import Rows, arranges_loops, form_of
+from trivium.compiler.fusion.forms import Rows, Stacked, arranges_loops, form_of
 from trivium.compiler.fusion.group import MOST_DEEP, Group
 from trivium.compiler.lowering import kernel_rule
 from trivium.compiler.lowering.index import indices_of
@@ -179,7 +179,7 @@ class _Fuser:
         if is_addressing(op):
             return self._target.layouts is None or not reads_across(group, op)
         form = group.form
-        if self._repeats_code(group, op):
+        if self._repeats_code(group, op) or (isinstance(op, ops.Concatenate) and Stacked.of(op) is not None):
             return False
         if is_marked_contraction(op) and any(form.loops_of(at) != form.space for at in group.outputs.values()):
             return False

@@ -119,6 +119,18 @@ def concatenate(g: Generator) -> None:
     g.offer(g.add(ops.Concatenate(pieces, dimension)))
 
 
+def combinations(g: Generator) -> None:
+    """Joins values that are computed from the same ones, and may be results themselves."""
+    value = g.value(lambda kind: not is_boolean(kind), rank=1, most=4)
+    terms, kinds = [value, g.like(value)], (ops.Add, ops.Subtract, ops.Multiply)
+    for _ in range(g.number(1, 4)):
+        terms.append(g.add(g.pick(kinds)(g.pick(terms), g.pick(terms))))
+    pieces = [g.add(g.pick(kinds)(g.pick(terms[2:]), g.pick(terms))) for _ in range(g.number(2, 6))]
+    g.offer(g.add(ops.Concatenate(pieces, g.number(0, value.type.rank - 1))))
+    if g.chance(0.3):
+        g.offer(g.pick([*terms[2:], *pieces]))
+
+
 def stack(g: Generator) -> None:
     """Puts the elements of several values next to each other, as those of complex numbers are."""
     value = g.value(most=4)
@@ -360,6 +372,6 @@ def scatter(g: Generator) -> None:
 
 FAMILIES = (
     reshape, merge, broadcast, spread, transpose, transpose, turn, repeat, reverse, cut, cut, pad, pad, concatenate,
-    concatenate, stack, points, points, *(join,) * 4, dynamic_slice, dynamic_update, gather, gather, resize,
-    interpolate, take_along, scatter, scatter,
+    concatenate, *(combinations,) * 2, stack, points, points, *(join,) * 4, dynamic_slice, dynamic_update, gather,
+    gather, resize, interpolate, take_along, scatter, scatter,
 )  # fmt: skip

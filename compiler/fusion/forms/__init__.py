@@ -6,13 +6,25 @@ from trivium.compiler.fusion.forms.elementwise import Elementwise
 from trivium.compiler.fusion.forms.form import Form
 from trivium.compiler.fusion.forms.pieces import Interleaved, Padded, Pieces, cuts_nothing_off
 from trivium.compiler.fusion.forms.rows import Rows
+from trivium.compiler.fusion.forms.stacked import Stacked
 from trivium.compiler.fusion.forms.whole import Whole
 from trivium.compiler.lowering import kernel_rule
 from trivium.compiler.lowering.index import fresh
 from trivium.ir import ops
 from trivium.ir.core import Operation
 
-__all__ = ["Elementwise", "Form", "Interleaved", "Padded", "Pieces", "Rows", "Whole", "arranges_loops", "form_of"]
+__all__ = [
+    "Elementwise",
+    "Form",
+    "Interleaved",
+    "Padded",
+    "Pieces",
+    "Rows",
+    "Stacked",
+    "Whole",
+    "arranges_loops",
+    "form_of",
+]
 
 
 def form_of(op: Operation) -> Form:
@@ -24,7 +36,9 @@ def form_of(op: Operation) -> Form:
     if isinstance(op, ops.Concatenate) and interleaves(op.inputs, op.dimension):
         return Interleaved(tuple(fresh((*op.inputs[0].type.shape[:-1], 1))), op)
     space = tuple(fresh(op.results[0].type.shape))
-    return Pieces(space, op) if isinstance(op, ops.Concatenate) else Elementwise(space)
+    if isinstance(op, ops.Concatenate):
+        return Stacked.of(op) or Pieces(space, op)
+    return Elementwise(space)
 
 
 def arranges_loops(op: Operation) -> bool:
