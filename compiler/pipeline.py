@@ -36,6 +36,7 @@ from trivium.compiler.passes.tile import Tile
 from trivium.compiler.passes.tokens import EraseTokens
 from trivium.compiler.passes.weight_gradients import WeightGradients
 from trivium.compiler.passes.window_rows import WindowRows
+from trivium.compiler.passes.winograd import Winograd
 from trivium.compiler.target import Target
 from trivium.ir.func import Module
 
@@ -84,14 +85,17 @@ def optimize(
     verify: bool = False,
     observe: Observer | None = None,
     copy: bool = True,
+    fast_math: bool = False,
 ) -> Module:
     """Returns an optimized copy of `module`, which itself does not change; or changes it, without `copy`. Without a
-    target, only the passes run that are the same for every device."""
+    target, only the passes run that are the same for every device. `fast_math`: passes may reorder floating-point
+    operations."""
     own = () if target is None or target.tiles is None else (Tile(target.tiles.shared(target.threads)), CLEAN_UP)
     if target is not None and target.layouts is not None:
         gradients = WeightGradients(target.vector_bytes), StridedGradients(target)
         few = FewChannels(target.vector_bytes), FewFeatures(target.vector_bytes)
-        own = (*few, SkipRows(), *gradients, ExplicitPadding(target), CLEAN_UP, *own)
+        fast = (Winograd(target),) if fast_math else ()
+        own = (*fast, *few, SkipRows(), *gradients, ExplicitPadding(target), CLEAN_UP, *own)
     if target is not None and target.turned_constants:
         kernels = TurnedKernels(known=True), KernelsByTerms(target)
         own = (StridedGradients(target), WindowRows(target), *kernels, CLEAN_UP, *own)

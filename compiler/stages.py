@@ -81,7 +81,7 @@ class Stages:
             name = self.module.main.sym_name
             raise Error(f"the module of {name} was changed after it was compiled: its stages cannot be made again")
         self.module.verify()
-        return optimize(self.module, self.target, observe=self._observe)
+        return optimize(self.module, self.target, observe=self._observe, fast_math=self.options.fast_math)
 
     @functools.cached_property
     def program(self) -> Program:
