@@ -28,10 +28,18 @@ def image() -> torch.Tensor:
     return torch.randn(1, 3, 224, 224)
 
 
-def resnet_50() -> Example:
+def _resnet(**sizes: Any) -> Example:
     from transformers import ResNetConfig, ResNetForImageClassification
 
-    return Part(ResNetForImageClassification(ResNetConfig(num_labels=1000)), "pixel_values"), (image(),)
+    return Part(ResNetForImageClassification(ResNetConfig(num_labels=1000, **sizes)), "pixel_values"), (image(),)
+
+
+def resnet_50() -> Example:
+    return _resnet()
+
+
+def resnet_18() -> Example:
+    return _resnet(depths=[2, 2, 2, 2], layer_type="basic", hidden_sizes=[64, 128, 256, 512], embedding_size=64)
 
 
 def mobilenet_v2() -> Example:
@@ -154,6 +162,21 @@ def lstm() -> Example:
     return LSTM(), (torch.randn(8, 64, 512),)
 
 
+class GRU(NN.Module):
+    """Two layers; the result is the whole sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = NN.GRU(256, 256, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.gru(x)[0]
+
+
+def gru() -> Example:
+    return GRU(), (torch.randn(8, 32, 256),)
+
+
 MODELS: dict[str, tuple[Any, float | None]] = {
     "ResNet-50 b1": (resnet_50, 8.18e9),
     "MobileNetV2 b1": (mobilenet_v2, 0.60e9),
@@ -165,7 +188,11 @@ MODELS: dict[str, tuple[Any, float | None]] = {
 DEPLOYED = "ResNet-50 b1", "MobileNetV2 b1"
 ROWS: tuple[Row, ...] = (
     *(kind(name, example, flops=flops) for name, (example, flops) in MODELS.items() for kind in (live, frozen)),
+    frozen("ResNet-18 b1", resnet_18, flops=3.63e9),
+    frozen("ResNet-18 b1", resnet_18, fast=True),
+    frozen("ResNet-50 b1", resnet_50, fast=True),
     live("GPT-2 step, static cache of 256", decoder, flops=0.25e9),
+    live("GRU 2x256 s32 b8", gru, flops=0.40e9),
     live("32 experts s128", experts(128)),
     live("32 experts, one token", experts(1)),
     Row("GPT-2 steps, growing cache", growing_cache, tolerance=None),

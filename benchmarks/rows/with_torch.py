@@ -26,18 +26,18 @@ def live(name: str, example: Callable[[], Example], **fields: Any) -> Row:
     return Row(name, make, **fields)
 
 
-def frozen(name: str, example: Callable[[], Example], **fields: Any) -> Row:
-    """A row of the contenders that compile weights as constants."""
+def frozen(name: str, example: Callable[[], Example], fast: bool = False, **fields: Any) -> Row:
+    """A row of the contenders that compile weights as constants; `fast`, with ours under fast math."""
 
     def make(threads: int) -> dict[str, Call]:
         model, inputs = begin(example, threads)
         calls = {
-            OURS: torch.compile(model, backend="trivium", options={"freeze": True}),
+            OURS: torch.compile(model, backend="trivium", options={"freeze": True, "fast_math": fast}),
             "inductor": torch.compile(model, options={"freezing": True}),
         }
         return called(calls, inputs) | {"onnxruntime": onnx_runtime(model, inputs, threads)}
 
-    return Row(f"{name}, frozen", make, **fields)
+    return Row(f"{name}, frozen" + (", fast math" if fast else ""), make, **fields)
 
 
 def ahead(name: str, example: Callable[[], Example], **fields: Any) -> Row:
