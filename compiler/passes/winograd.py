@@ -209,7 +209,7 @@ def _transformed_kernel(op: ops.Convolution, scope: Scope, tiling: Tiling) -> Te
     kernel = Tensor(op.rhs, scope)
     if known is not None:
         taps = np.flip(np.transpose(known, order), flipped).astype(np.float64)
-        numbers = np.einsum("ij,kl,jlxy->ikxy", matrix, matrix, taps)
+        numbers = np.einsum("ij,kl,jlxy->ikxy", matrix, matrix, taps, optimize=True)
         return constant(kernel, numbers.reshape(tiling.places**2, *numbers.shape[2:]))
     kernel = transpose(kernel, *order)
     for d in flipped:
