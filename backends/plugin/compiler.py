@@ -21,12 +21,12 @@ from trivium.backends.plugin.accelerators import client_of, programs
 from trivium.backends.plugin.division import Division, divide, fill_pieces, held_bytes
 from trivium.backends.plugin.foreign import Find, register_foreign_functions, register_targets
 from trivium.backends.plugin.layouts import LAYOUTS, Layouts, take_layouts
+from trivium.backends.plugin.options import options_of
 from trivium.backends.plugin.shardings import shardings_text
 from trivium.backends.plugin.structures import CompileReply, CompileRequest, SlotType
 from trivium.backends.plugin.together import DividedProgram, loaded_by_all
 from trivium.backends.table.abi import TYPES
 from trivium.compiler.artifact import PythonFunction, Slot
-from trivium.compiler.driver import CompileOptions
 from trivium.ir.bytecode import deserialize
 from trivium.ir.errors import CompileError, Error, ParseError, UnsupportedOpError, VerificationError
 from trivium.ir.func import Function, Module
@@ -125,7 +125,7 @@ def compile_program(
     """Compiles the program for its device, or loads it if it is an artifact, and fills in the reply, which points into
     the result. Custom calls that Trivium does not know are looked up in `foreign_functions`. Raises an `Error`."""
     gpus = [client_of(name) for name in request.devices.decode().split("\n")] if request.devices else []
-    client = gpus[0] if gpus else cpu_client()
+    client, options = gpus[0] if gpus else cpu_client(), options_of((request.options or b"").decode(errors="replace"))
     code = ctypes.string_at(request.code, request.code_size)
     format = ctypes.string_at(request.format, request.format_size).decode(errors="replace")
     if format == ARTIFACT:
@@ -139,7 +139,7 @@ def compile_program(
         program = module if divided is None else divided.program.module
         layouts = take_layouts(module) if divided is None else divided.layouts
         with advised(program):
-            executable = client.compile(program, CompileOptions())
+            executable = client.compile(program, options)
     for asker, sharding in divided.inspected() if divided is not None else ():
         for inspector in inspectors:
             inspector(asker, sharding)

@@ -16,6 +16,7 @@ class CompileRequest(ctypes.Structure):
         ("num_replicas", ctypes.c_int64),
         ("num_partitions", ctypes.c_int64),
         ("devices", ctypes.c_char_p),
+        ("options", ctypes.c_char_p),
     )
 
 

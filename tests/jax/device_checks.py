@@ -15,7 +15,15 @@ import numpy as np
 from jax.experimental import buffer_callback
 
 import trivium
-from tests.jax import dlpack_checks, donation_checks, layout_checks, lowering_checks, program_checks, sharding_checks
+from tests.jax import (
+    dlpack_checks,
+    donation_checks,
+    layout_checks,
+    lowering_checks,
+    option_checks,
+    program_checks,
+    sharding_checks,
+)
 from tests.jax.release import is_soon
 from tests.jax.sharding_checks import X, raises
 from trivium.jax import lowering
@@ -358,20 +366,6 @@ def compiled():
         assert array.format.layout.major_to_minor == tuple(range(array.ndim))
 
 
-def compiler_options():
-    """Options of XLA's own are accepted, and have no effect; others are errors, as are values of other types."""
-    lowered = jax.jit(jnp.sin).lower(X)
-    built = lowered.compile(compiler_options={"xla_embed_ir_in_executable": True, "optimization_level": "1"})
-    np.testing.assert_allclose(built(X), np.sin(X), rtol=1e-6)
-    wrong = {
-        "No such compile option: 'fast'": {"fast": True},
-        "No such compile option: 'xla_fast'": {"optimization_level": "1", "xla_fast": True},
-        "xla_embed_ir_in_executable, 'fast' is not a valid bool value": {"xla_embed_ir_in_executable": "fast"},
-    }
-    for message, options in wrong.items():
-        raises(RuntimeError, message, lambda options=options: lowered.compile(compiler_options=options))
-
-
 def exported():
     exported = jax.export.export(jax.jit(lambda x: jnp.sin(x) * 2), platforms=["cpu", jax.default_backend()])(X)
     restored = jax.export.deserialize(exported.serialize())
@@ -435,10 +429,11 @@ CHECKS = [
     linear_algebra, host_memory, memory_is_given_back, memory_is_used_again, several_devices, callbacks,
     callbacks_on_memory, error_of_a_callback, branches_of_platforms, error_of_an_unknown_custom_call,
     error_of_too_much_memory, foreign_functions, foreign_functions_of_this_platform, functions_of_trivium_jit,
-    compiled, compiler_options, exported,
+    compiled, exported,
     threads, training,
     *sharding_checks.CHECKS,
     *lowering_checks.CHECKS,
+    *option_checks.CHECKS,
     *layout_checks.CHECKS,
     *dlpack_checks.CHECKS,
     *donation_checks.CHECKS,

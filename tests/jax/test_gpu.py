@@ -17,9 +17,11 @@ from trivium.backends.gpu import opencl
 
 SEVERAL = "needs several devices, which OpenCL's runtime for processors is not"
 ADDRESS = "needs the address of an array, which OpenCL does not have"
+FAST = "a GPU's convolutions are the same under fast math"
 DLPACK = "the check is for memory of the host"
 
 OTHERS = {
+    "fast_math": FAST,
     "several_devices": SEVERAL,
     "callbacks_under_a_mesh": SEVERAL,
     "collectives": SEVERAL,

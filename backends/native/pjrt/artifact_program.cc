@@ -311,7 +311,7 @@ std::shared_ptr<CompiledProgram> LoadArtifact(std::string_view bytes, const std:
     const Reader reader(bytes.data(), bytes.size());
     if (!accelerators.empty() || NeedsPython(reader)) {
       const Division division(reader);
-      return Compile(bytes, kArtifactFormat, division.replicas, division.partitions, accelerators);
+      return Compile(bytes, kArtifactFormat, division.replicas, division.partitions, accelerators, "");
     }
     auto memory = std::make_shared<ArtifactMemory>(bytes);
     const CompileReply reply = memory->Reply();

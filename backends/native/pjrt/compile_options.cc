@@ -1,6 +1,7 @@
 #include "compile_options.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 #include "error.h"
@@ -22,7 +23,7 @@ class Message {
     value = 0;
     switch (key & 7) {
       case 0: value = static_cast<int64_t>(Varint()); break;
-      case 1: Take(8); break;
+      case 1: text = Take(8); break;
       case 2: text = Take(Varint()); break;
       case 5: Take(4); break;
       default: Require(false, "the compile options are not a protocol buffer");
@@ -32,7 +33,7 @@ class Message {
 
   uint64_t number = 0;
   int64_t value = 0;      // for an integer
-  std::string_view text;  // for a string, bytes or a message
+  std::string_view text;  // for a string, bytes, a message or a number of 64 bits
 
   uint64_t Varint() {
     uint64_t result = 0;
@@ -87,16 +88,36 @@ void ReadBuildOptions(std::string_view bytes, CompileOptions& options) {
   }
 }
 
+// Returns an OptionOverrideProto, a string, boolean, integer or number, as text.
+std::string Text(std::string_view bytes) {
+  std::string text;
+  for (Message value(bytes); value.Next();) {
+    if (value.number == 1) text = value.text;
+    if (value.number == 2 || value.number == 3) text = std::to_string(value.value);
+    if (value.number == 4 && value.text.size() == sizeof(double)) {
+      double number;
+      std::memcpy(&number, value.text.data(), sizeof number);
+      text = std::to_string(number);
+    }
+  }
+  return text;
+}
+
 // An option that the caller passes to the compiler by name. XLA's options are accepted, though what they tune does not exist here;
 // which ones there are, and what values they take, only a host that has XLA can tell.
-void CheckOverride(std::string_view bytes) {
+void ReadOverride(std::string_view bytes, CompileOptions& options) {
+  static constexpr std::string_view kOwn = "trivium_";
   static constexpr std::string_view kEfforts[] = {"exec_time_optimization_effort", "memory_fitting_effort", "optimization_level",
                                                   "memory_fitting_level"};
-  for (Message entry(bytes); entry.Next();) {
-    if (entry.number != 1 || entry.text.substr(0, 4) == "xla_") continue;
-    if (std::find(std::begin(kEfforts), std::end(kEfforts), entry.text) != std::end(kEfforts)) continue;
-    throw Failure(Error_Code_INVALID_ARGUMENT, "No such compile option: '" + std::string(entry.text) + "', expected one of XLA's");
+  std::string_view name, value;
+  for (Message entry(bytes); entry.Next();) (entry.number == 1 ? name : value) = entry.text;
+  if (name.substr(0, kOwn.size()) == kOwn) {
+    options.own += std::string(name.substr(kOwn.size())) + '=' + Text(value) + '\n';
+    return;
   }
+  options.has_overrides = true;
+  if (name.substr(0, 4) == "xla_" || std::find(std::begin(kEfforts), std::end(kEfforts), name) != std::end(kEfforts)) return;
+  throw Failure(Error_Code_INVALID_ARGUMENT, "No such compile option: '" + std::string(name) + "', expected one of XLA's, or one that begins with trivium_");
 }
 
 std::string Varint(uint64_t number) {
@@ -116,9 +137,7 @@ CompileOptions ReadCompileOptions(std::string_view bytes) {
   CompileOptions options;
   for (Message message(bytes); message.Next();) {
     if (message.number == 3) ReadBuildOptions(message.text, options);
-    if (message.number != 7) continue;
-    CheckOverride(message.text);
-    options.has_overrides = true;
+    if (message.number == 7) ReadOverride(message.text, options);
   }
   // Protocol buffers omit numbers that are zero.
   if (options.num_replicas == 0) options.num_replicas = 1;

@@ -15,10 +15,11 @@ struct CompileOptions {
   int64_t device_ordinal = -1;
   // By replica, and within each replica by partition; empty if not specified.
   std::vector<int64_t> device_ids;
-  bool has_overrides = false;  // whether the caller sets options of the compiler by their names
+  bool has_overrides = false;  // whether the caller sets options of XLA's compiler by their names
+  std::string own;             // those of our compiler, such as "fast_math=1", a line each
 };
 
-// Throws if the bytes are not a protocol buffer, or have a named option that XLA does not have.
+// Throws if the bytes are not a protocol buffer, or have a named option that neither XLA nor Trivium can have.
 CompileOptions ReadCompileOptions(std::string_view bytes);
 
 // Returns options that say for how many devices a program is compiled, and nothing else.

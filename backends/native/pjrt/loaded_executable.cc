@@ -33,7 +33,7 @@ std::shared_ptr<CompiledProgram> CompileWith(const Program* program, std::string
   if (options.has_overrides) CheckNamedOptions(serialized);
   auto compiled =
       Compile({program->code, program->code_size}, View(program->format, program->format_size), options.num_replicas, options.num_partitions,
-              accelerators);
+              accelerators, options.own);
   compiled->compile_options = serialized;
   return compiled;
 }

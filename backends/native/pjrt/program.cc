@@ -242,10 +242,10 @@ void CheckNamedOptions(std::string_view options) {
 }
 
 std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions,
-                                         const std::string& accelerators) {
+                                         const std::string& accelerators, const std::string& options) {
   const CompileFunction compile = Compiler();
   const char* devices = accelerators.empty() ? nullptr : accelerators.c_str();
-  const CompileRequest request{code.data(), code.size(), format.data(), format.size(), replicas, partitions, devices};
+  const CompileRequest request{code.data(), code.size(), format.data(), format.size(), replicas, partitions, devices, options.c_str()};
   CompileReply reply{};
   std::string failure;
   if (const int32_t status = compile(&request, &reply, &failure)) {

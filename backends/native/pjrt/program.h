@@ -29,6 +29,7 @@ struct CompileRequest {
   int64_t num_replicas;
   int64_t num_partitions;
   const char* devices;  // accelerators, such as "cuda:0", a line each; null for this machine's processors
+  const char* options;  // such as "fast_math=1", a line each
 };
 
 struct SlotType {
@@ -181,9 +182,9 @@ class CompiledProgram {
 // Throws if the compiler's host does not know an option that XLA's CompileOptionsProto names.
 void CheckNamedOptions(std::string_view options);
 
-// Compiles for accelerators, whose names are a line each, or for this machine's processors if there are none. Throws if no compiler is registered, and the compiler's
-// reason if it rejects the program.
+// Compiles for accelerators, whose names are a line each, or for this machine's processors if there are none, with options, a line each, too.
+// Throws if no compiler is registered, and the compiler's reason if it rejects the program.
 std::shared_ptr<CompiledProgram> Compile(std::string_view code, std::string_view format, int64_t replicas, int64_t partitions,
-                                         const std::string& accelerators);
+                                         const std::string& accelerators, const std::string& options);
 
 }  // namespace trivium::pjrt
