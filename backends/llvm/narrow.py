@@ -47,7 +47,12 @@ def from_memory(code: Code, raw: ll.Value, dtype: str) -> ll.Value:
 
 def to_memory(code: Code, value: ll.Value, dtype: str) -> ll.Value:
     """Returns the value to store for a held value."""
-    return code.builder.zext(value, shaped(memory_type(dtype), value.type)) if dtype == "i1" else value
+    if dtype == "i1":
+        return code.builder.zext(value, shaped(memory_type(dtype), value.type))
+    if dtype in SIGNED and bit_width(dtype) < 8:
+        # As in ml_dtypes, the unused bits of a byte are zero: callers look at the bytes of such arrays, to pack them.
+        return code.both(value, (1 << bit_width(dtype)) - 1)
+    return value
 
 
 def is_narrow(dtype: str) -> bool:

@@ -131,7 +131,7 @@ def test_every_code_of_f16(half: bool) -> None:
 
 @pytest.mark.parametrize("dtype", ["i2", "ui2", "i4", "ui4"])
 def test_small_integers_take_a_byte_each(dtype: str) -> None:
-    """They are read with their sign; the other bits of the byte are ignored."""
+    """They are read with their sign; the other bits of the byte are ignored when it is read, and written as zeros."""
     memory = np.arange(256).astype(np.uint8)
     values = memory.view(numpy_dtype(dtype))
     wide = _converted(values, dtype, "i32").tolist()
@@ -140,6 +140,7 @@ def test_small_integers_take_a_byte_each(dtype: str) -> None:
     assert wide == [n - (1 << bits) if dtype.startswith("i") and n >> (bits - 1) else n for n in low]
     again = _converted(np.array(wide, np.int32), "i32", dtype)
     assert again.astype(np.int32).tolist() == wide
+    assert again.view(np.uint8).tolist() == low
 
 
 @pytest.mark.parametrize("dtype", sorted(DTYPES))
