@@ -16,7 +16,7 @@ from trivium.backends.plugin.shardings import SHARDINGS, read_shardings, shardin
 from trivium.backends.plugin.structures import CompileReply, PieceType
 from trivium.compiler.artifact import Artifact, Slot
 from trivium.compiler.layouts import MinorToMajor
-from trivium.compiler.passes.partition import Held, Partitioned, partition
+from trivium.compiler.passes.partition import Held, Partitioned, number_alone, partition
 from trivium.compiler.passes.tokens import EMPTY
 from trivium.compiler.pipeline import inline
 from trivium.ir.errors import Error
@@ -100,8 +100,9 @@ class Divided:
 
 
 def divide(module: Module, replicas: int, partitions: int) -> Divided | None:
-    """Returns the program that each device runs, or None if there is one device."""
+    """Returns the program that each device runs, or None if there is one device, whose number `module` then knows."""
     if replicas * partitions == 1:
+        number_alone(module)
         return None
     inlined = inline(module)
     wholes = inlined.main.function_type

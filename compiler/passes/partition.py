@@ -113,6 +113,18 @@ def partition(module: Module, replicas: int, partitions: int) -> Partitioned:
     return _Partitioner(module, replicas, partitions).run()
 
 
+def number_alone(module: Module) -> None:
+    """Replaces ops that read the device's number by zero, in a module for one device. `shard_map` over a mesh of one
+    device has them, also in functions that are called."""
+    for op in [op for op in module.walk() if isinstance(op, PartitionId | ReplicaId)]:
+        _replace_by_zero(op)
+
+
+def _replace_by_zero(op: PartitionId | ReplicaId) -> None:
+    rewriter = Rewriter(op)
+    rewriter.replace(rewriter.add(Constant(np.zeros((), np.uint32))))
+
+
 class _Partitioner:
     def __init__(self, module: Module, replicas: int, partitions: int):
         self._module, self._main = module, module.main
@@ -373,8 +385,7 @@ class _Partitioner:
         mine = [op for op in readers if isinstance(op, ReplicaId) == (self._replicas > 1)]
         for op in readers:
             if op not in mine:
-                rewriter = Rewriter(op)
-                rewriter.replace(rewriter.add(Constant(np.zeros((), np.uint32))))
+                _replace_by_zero(op)
         if mine:
             number = main.body.block.add_argument(tensor(of=UI32), "device")
             for op in mine:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import trivium
 from trivium.backends.artifact import to_bytes
 from trivium.backends.cpu.client import cpu_client
 from trivium.backends.plugin.division import Divided, Division, divide, fill_pieces
@@ -124,6 +125,22 @@ def test_pieces() -> None:
 
 def test_one_device_has_everything() -> None:
     assert divide(parse(text("line", '[{"x"}, {}]')), 1, 1) is None
+
+
+def test_one_device_knows_its_number() -> None:
+    """Also in a function that is called, as `shard_map` over a mesh of one device writes it."""
+    module = parse("""
+        func.func @main() -> (tensor<ui32>, tensor<ui32>) {
+          %0 = func.call @own() : () -> tensor<ui32>
+          %1 = stablehlo.replica_id : tensor<ui32>
+          return %0, %1 : tensor<ui32>, tensor<ui32>
+        }
+        func.func private @own() -> tensor<ui32> {
+          %0 = stablehlo.partition_id : tensor<ui32>
+          return %0 : tensor<ui32>
+        }""")
+    assert divide(module, 1, 1) is None
+    assert [int(number) for number in trivium.compile(module)()] == [0, 0]
 
 
 def test_arrays_without_elements() -> None:
