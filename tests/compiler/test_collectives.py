@@ -21,8 +21,11 @@ from trivium.compiler.collectives import (
 )
 from trivium.compiler.driver import CompileOptions
 from trivium.compiler.interpreter import interpret, interpret_devices
+from trivium.compiler.kernel import numpy_dtype
+from trivium.compiler.pipeline import optimize
 from trivium.compiler.program import Array, Collective, Input, Output, Program, Switch
 from trivium.compiler.verifier import verify
+from trivium.ir import ops
 from trivium.ir.errors import CompileError, ExecutionError
 from trivium.ir.parallel import run_parallel
 from trivium.ir.text import parse
@@ -175,3 +178,36 @@ def test_a_device_whose_group_does_not_run() -> None:
 def test_what_the_cpu_cannot_combine() -> None:
     with pytest.raises(CompileError, match="all_reduce of f8E5M2 by add is not supported on the CPU"):
         CpuClient().load_program(program_of(AllReduce("add"), ((0, 1),), "f8E5M2"), CompileOptions())
+
+
+NARROW = """func.func @main(%x: tensor<2x4x{kind}>) -> (tensor<2x4x{kind}>, tensor<2x2x{kind}>) {{
+  %0 = "stablehlo.all_reduce"(%x) ({{
+  ^bb0(%a: tensor<{kind}>, %b: tensor<{kind}>):
+    %1 = stablehlo.add %a, %b : tensor<{kind}>
+    stablehlo.return %1 : tensor<{kind}>
+  }}) {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}} : (tensor<2x4x{kind}>) -> tensor<2x4x{kind}>
+  %2 = "stablehlo.reduce_scatter"(%x) ({{
+  ^bb0(%a: tensor<{kind}>, %b: tensor<{kind}>):
+    %3 = stablehlo.maximum %a, %b : tensor<{kind}>
+    stablehlo.return %3 : tensor<{kind}>
+  }}) {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, scatter_dimension = 1 : i64}}
+    : (tensor<2x4x{kind}>) -> tensor<2x2x{kind}>
+  return %0, %2 : tensor<2x4x{kind}>, tensor<2x2x{kind}>
+}}"""
+
+
+@pytest.mark.parametrize("kind", ["i2", "i4", "ui4", "f8E4M3FN", "f8E5M2", "f4E2M1FN"])
+def test_narrow_numbers_are_combined_as_wider_ones(kind: str) -> None:
+    """Which the CPU can combine; the results are the same, with integers that wrap."""
+    module = parse(NARROW.format(kind=kind))
+    random, dtype = np.random.default_rng(0), numpy_dtype(kind)
+    given = [[random.integers(0 if kind == "ui4" else -2, 2, (2, 4)).astype(dtype)] for _ in range(2)]
+    optimized = optimize(module)
+    wanted, found = (run_parallel(each, [["main"]] * 2, given) for each in (module, optimized))
+    for one, other in zip(found, wanted, strict=True):
+        for array, expected in zip(one, other, strict=True):
+            np.testing.assert_array_equal(array.astype(np.float32), expected.astype(np.float32))
+    reductions = [op for op in optimized.walk() if isinstance(op, ops.AllReduce | ops.ReduceScatter)]
+    types = {str(kind.element_type) for op in reductions for kind in op.operand_types}
+    assert len(reductions) == 2
+    assert types == {"f32" if kind.startswith("f") else "ui8" if kind == "ui4" else "i8"}

@@ -4,6 +4,7 @@ from trivium.compiler.passes.decompositions import (  # noqa: F401  fill the tab
     batch_norm,
     bits,
     chlo,
+    collectives,
     einsum,
     fourier,
     linalg,
