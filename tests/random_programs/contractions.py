@@ -182,6 +182,10 @@ def _groups(g: Generator, features: int, batch: int) -> tuple[int, int]:
 def convolution(g: Generator) -> None:
     image = g.value(lambda kind: not is_boolean(kind), rank=2, most=5)
     layout = _layout(g, image.type.rank)
+    if layout[2] and g.chance(0.03):  # There is nothing but padding.
+        empty = g.pick(layout[2])
+        shape = [0 if d == empty else extent for d, extent in enumerate(image.type.shape)]
+        image = g.argument(shape, image.type.element_type)
     ones = [1 for _ in layout[2]]
     # Positions each by itself, of which strides skip some.
     alone = {"sizes": ones, "padding": [[0, 0] for _ in ones], "lhs_dilation": ones} if g.chance(0.15) else {}

@@ -15,6 +15,7 @@ from trivium.ir.ops import (
     BroadcastInDim,
     Constant,
     Convert,
+    Convolution,
     DotDimensionNumbers,
     DotGeneral,
     Multiply,
@@ -25,6 +26,23 @@ from trivium.ir.types import I1, TensorType, is_complex, is_quantized
 
 CONTRACTION = PatternSet()
 pattern = CONTRACTION.pattern
+
+
+@pattern(Convolution)
+def convolution_of_nothing_but_padding(op):
+    """convolution(x, w) == convolution(zeros, w) without padding, if x has no elements"""
+    numbers, kind = op.dimension_numbers, op.lhs.type
+    if not (kind.is_static and op.result.type.is_static) or is_quantized(kind.element_type) or not op.result.type.size:
+        return None
+    shape, padding = list(kind.static_shape), op.padding or ((0, 0),) * len(numbers.input_spatial_dimensions)
+    if 0 not in (shape[d] for d in numbers.input_spatial_dimensions):
+        return None
+    dilations = op.lhs_dilation or (1,) * len(padding)
+    for d, (low, high), apart in zip(numbers.input_spatial_dimensions, padding, dilations, strict=True):
+        shape[d] = low + max(0, (shape[d] - 1) * apart + 1) + high
+    zeros = Constant(DenseElements.splat(np.zeros((), kind.dtype), kind.with_shape(shape))).result
+    attributes = op.attributes | {"padding": ((0, 0),) * len(padding), "lhs_dilation": (1,) * len(padding)}
+    return type(op).create([zeros, op.rhs], op.result_types, attributes, [], op.extra, op.location, op.segments)
 
 
 @pattern(DotGeneral)

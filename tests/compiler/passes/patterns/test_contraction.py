@@ -113,3 +113,44 @@ def test_sums_stay_and_absorb_transposes() -> None:
 
     module = program_of([type_of(x), type_of(y)], body)
     assert names(rewritten(module, CONTRACTION, [x, y])) == ["dot_general"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "padding", "dilation", "padded"),
+    [
+        ((2, 0, 3), ((2, 2),), (1,), (2, 4, 3)),
+        ((2, 0, 4, 3), ((3, 1), (1, 0)), (2, 3), (2, 4, 11, 3)),
+        ((2, 4, 0, 3), ((-1, 2), (3, 0)), (1, 1), (2, 5, 3, 3)),
+    ],
+)
+def test_convolutions_of_nothing_but_padding(
+    shape: tuple[int, ...], padding: tuple[tuple[int, int], ...], dilation: tuple[int, ...], padded: tuple[int, ...]
+) -> None:
+    """They are products of zeros, which are NaN if a kernel has an infinite element."""
+    space = tuple(range(1, len(shape) - 1))
+    kernel = np.arange(2.0 ** len(space) * 15, dtype=np.float32).reshape(*(2 for _ in space), 3, 5)
+    kernel.flat[3] = np.inf
+    numbers = ops.ConvDimensionNumbers(
+        0, len(shape) - 1, space, len(space), len(space) + 1, tuple(range(len(space))), 0, len(shape) - 1, space
+    )
+
+    def body(b, x, y):
+        options = {"padding": padding, "lhs_dilation": dilation, "feature_group_count": 1, "batch_group_count": 1}
+        return b.add(ops.Convolution(x, y, dimension_numbers=numbers, **options))
+
+    image = np.zeros(shape, np.float32)
+    after = rewritten(program_of([type_of(image), type_of(kernel)], body), CONTRACTION, [image, kernel])
+    (op,) = (op for op in after.walk() if isinstance(op, ops.Convolution))
+    assert op.lhs.type.shape == padded
+
+
+def test_convolutions_without_features_stay() -> None:
+    image, kernel = np.zeros((2, 4, 0), np.float32), np.zeros((2, 0, 5), np.float32)
+    numbers = ops.ConvDimensionNumbers(0, 2, (1,), 1, 2, (0,), 0, 2, (1,))
+    module = program_of(
+        [type_of(image), type_of(kernel)],
+        lambda b, x, y: b.add(
+            ops.Convolution(x, y, dimension_numbers=numbers, feature_group_count=1, batch_group_count=1)
+        ),
+    )
+    assert names(rewritten(module, CONTRACTION, [image, kernel])) == ["convolution"]
