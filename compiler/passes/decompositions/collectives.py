@@ -32,12 +32,18 @@ def _widened(op: AllReduce | ReduceScatter, operand: Value, kind: TensorType) ->
     if not is_static(op) or operand.type.element_type is not kind.element_type:
         return None
     wide = _wide(kind.element_type)
-    only, *others = op.computation.block
-    if wide is None or len(others) != 1 or not isinstance(only, _COMBINERS):
+    body = op.computation.block
+    only, *others = body
+    if (
+        wide is None
+        or len(others) != 1
+        or not isinstance(only, _COMBINERS)
+        or set(only.operands) != set(body.arguments)
+    ):
         return None
     scalar = TensorType((), wide)
     combine: type[Op] = type(only)
-    body = region([scalar, scalar], lambda builder, one, other: builder.add(combine(one, other)))
+    computation = region([scalar, scalar], lambda builder, one, other: builder.add(combine(one, other)))
     given = converted(operand, operand.type.with_element(wide))
     where: dict[str, Any] = {
         "replica_groups": op.replica_groups,
@@ -45,10 +51,10 @@ def _widened(op: AllReduce | ReduceScatter, operand: Value, kind: TensorType) ->
         "use_global_device_ids": op.use_global_device_ids,
     }
     if isinstance(op, AllReduce):
-        found: Op = AllReduce([given], computation=body, results=[kind.with_element(wide)], **where)
+        found: Op = AllReduce([given], computation=computation, results=[kind.with_element(wide)], **where)
     else:
         where["scatter_dimension"] = op.scatter_dimension
-        found = ReduceScatter(given, computation=body, result=kind.with_element(wide), **where)
+        found = ReduceScatter(given, computation=computation, result=kind.with_element(wide), **where)
     return converted(result(found), kind)
 
 
