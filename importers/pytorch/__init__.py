@@ -7,6 +7,7 @@ from trivium.importers.pytorch import (
     comparison,
     control,
     convolution,
+    counts,
     creation,
     ctc,
     cuda_attention,
@@ -38,7 +39,7 @@ from trivium.importers.pytorch.outputs import ImportedGraph, InputIndex, ResultI
 from trivium.importers.pytorch.program import import_file, import_graph, import_module
 
 FAMILIES = (
-    *(activation, attention, comparison, control, convolution, creation, ctc),
+    *(activation, attention, comparison, control, convolution, counts, creation, ctc),
     *(
         cuda_attention,
         cuda_cells,

@@ -4,7 +4,7 @@ PyTorch's own generator at each call; every draw advances the state, so that no 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import ml_dtypes
@@ -185,6 +185,30 @@ def exponential(ctx: Context, x: Value, lambd: float = 1, *, generator: None = N
     return ctx.shaped(ctx.scaled(ctx.add(ops.LogPlusOne(negative)), -1 / lambd))
 
 
+def until_accepted(
+    ctx: Context, is_open: Value, values: Sequence[Value], draw: Callable[..., tuple[Value, list[Value]]]
+) -> Sequence[Value]:
+    """Draws for the open elements again and again, until all are accepted. `draw` takes a context and the values before
+    it, and returns which elements it accepts, and the new values."""
+    source = randomness(ctx)
+
+    def more(emit: Context, state: Value, is_open: Value, *before: Value) -> Value:
+        return emit.reduce(ops.Or, is_open, range(is_open.type.rank))
+
+    def again(emit: Context, state: Value, is_open: Value, *before: Value) -> list[Value]:
+        emit.randomness = Randomness(emit.block, state)
+        is_accepted, drawn = draw(emit, *before)
+        found = [emit.select(is_open, new, old) for new, old in zip(drawn, before, strict=True)]
+        is_open = emit.binary(ops.And, is_open, emit.add(ops.Not(is_accepted)))
+        return [emit.randomness.state, is_open, *found]
+
+    carried = [source.state, is_open, *values]
+    types = [value.type for value in carried]
+    loop = ops.While(carried, cond=ctx.region(types, more), body=ctx.region(types, again))
+    source.state, _, *found = ctx.add(loop)
+    return found
+
+
 # Gamma and Dirichlet distributions
 
 
@@ -203,28 +227,17 @@ def gamma(ctx: Context, alpha: Value) -> Gamma:
     is_small = ctx.compare("LT", alpha, one)
     scale = ctx.minus(ctx.select(is_small, ctx.plus(alpha, one), alpha), ctx.scalar_like(1 / 3, alpha))
     width = ctx.add(ops.Rsqrt(ctx.scaled(scale, 9)))
-    source = randomness(ctx)
 
-    def more(emit: Context, state: Value, is_open: Value, found: Value) -> Value:
-        return emit.reduce(ops.Or, is_open, range(is_open.type.rank))
-
-    def again(emit: Context, state: Value, is_open: Value, found: Value) -> list[Value]:
-        emit.randomness = Randomness(emit.block, state)
+    def draw(emit: Context, before: Value) -> tuple[Value, list[Value]]:
         deviate = emit.convert(normal(emit, shape), kind)
         root = emit.plus(one, emit.times(width, deviate))
         cube = emit.times(root, emit.times(root, root))
         bound = emit.plus(emit.minus(one, cube), emit.add(ops.Log(cube)))
         bound = emit.plus(emit.scaled(emit.times(deviate, deviate), 0.5), emit.times(scale, bound))
         # The logarithm of a number that is not positive is not a number, and compares as false.
-        is_accepted = emit.compare("LT", _log_uniform(emit, shape, kind), bound)
-        is_found = emit.binary(ops.And, is_open, is_accepted)
-        is_open = emit.binary(ops.And, is_open, emit.add(ops.Not(is_accepted)))
-        return [emit.randomness.state, is_open, emit.select(is_found, cube, found)]
+        return emit.compare("LT", _log_uniform(emit, shape, kind), bound), [cube]
 
-    carried = [source.state, ctx.compare("EQ", one, one), one]
-    types = [value.type for value in carried]
-    loop = ops.While(carried, cond=ctx.region(types, more), body=ctx.region(types, again))
-    source.state, _, cubes = ctx.add(loop)
+    (cubes,) = until_accepted(ctx, ctx.compare("EQ", one, one), [one], draw)
     less = ctx.over(_log_uniform(ctx, shape, kind), alpha)
     return Gamma(ctx.times(scale, cubes), ctx.select(is_small, less, none))
 
