@@ -20,7 +20,7 @@ from trivium.ir import ops
 from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
 
-TARGET = replace(host(), vector_bytes=64)
+TARGET = replace(host(), vector_bytes=64, threads=1)
 IMAGE, WINDOW = "1x56x56x64", "3x3x64x64"
 HIGHEST = "#stablehlo<precision HIGHEST>"
 KERNEL = "[0, 1, i, o]"
@@ -85,6 +85,12 @@ def test_which_convolutions_are_computed_by_tiles(size: int, module: Module) -> 
     assert size_of(fastest(op, TARGET)) == size
     run_passes(module, (Winograd(TARGET),), verify=True)
     assert any(isinstance(op, ops.Convolution) for op in module.walk()) == (size == 0)
+
+
+def test_threads_share_the_memory_that_kernels_are_read_from() -> None:
+    module = convolution("1x14x14x256", "3x3x256x256", "1x14x14x256", known=True)
+    (op,) = (op for op in module.walk() if isinstance(op, ops.Convolution))
+    assert [size_of(fastest(op, TARGET.with_threads(threads))) for threads in (1, 2)] == [4, 2]
 
 
 @pytest.mark.parametrize("tiling", TILINGS, ids=lambda tiling: f"tiles of {tiling.size}")
