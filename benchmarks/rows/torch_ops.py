@@ -35,7 +35,7 @@ def gradient(name: str, function: Function, inputs: Made, **fields: Any) -> Row:
         given = tuple(x.requires_grad_(x.is_floating_point()) for x in given)
         wanted = [x for x in given if x.requires_grad]
         torch.manual_seed(1)
-        weights = torch.randn_like(run(*given))
+        weights = torch.randn(run(*given).shape)  # not like a result, whose order in memory is the contender's
 
         def call() -> tuple[torch.Tensor, ...]:
             return torch.autograd.grad(run(*given), wanted, weights)
