@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from trivium.compiler.program import Program
 
 
+FLAGS = "fast_math", "autotune", "deterministic", "tf32"
+"""The options of a caller that are true or false."""
+
+
 @dataclass(frozen=True)
 class CompileOptions:
     """The options of a caller. `threads`: the maximum number of threads of one run; None for all that the device has.
@@ -38,7 +42,7 @@ class CompileOptions:
     target: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("fast_math", "autotune", "deterministic", "tf32"):
+        for name in FLAGS:
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise Error(f"{name} has {value!r}, expected True or False")

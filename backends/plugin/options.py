@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trivium.compiler.driver import CompileOptions
+from trivium.compiler.stages import FLAGS, CompileOptions
 from trivium.ir.errors import ParseError
 
-NAMES = "fast_math", "autotune", "deterministic", "tf32"
 VALUES = {"1": True, "true": True, "0": False, "false": False}
 
 
@@ -17,8 +16,8 @@ def options_of(lines: str) -> CompileOptions:
     found: dict[str, bool] = {}
     for line in lines.splitlines():
         name, _, text = line.partition("=")
-        if name not in NAMES:
-            expected = ", ".join(f"trivium_{known}" for known in NAMES)
+        if name not in FLAGS:
+            expected = ", ".join(f"trivium_{known}" for known in FLAGS)
             raise ParseError(f"No such compile option: 'trivium_{name}', expected one of {expected}")
         if text.lower() not in VALUES:
             raise ParseError(f"the compile option trivium_{name} has {text!r}, expected True or False")

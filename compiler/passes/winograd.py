@@ -146,8 +146,8 @@ def _cost(op: ops.Convolution, tiling: Tiling, target: Target) -> float:
 
 
 def _multiplied(products: int, kernel: int, target: Target) -> float:
-    """Returns the cost of so many products with elements of a kernel, which is read from memory at the same time: the
-    threads share the products, and memory is as fast for all of them as for one."""
+    """Returns the cost of so many products with elements of a kernel, or of reading the kernel from memory if that
+    takes longer, because both happen at once. Threads divide the products among them, but not the memory's speed."""
     fetched = FETCHED * target.threads * kernel * ITEM / target.vector_bytes
     return max(target.product_cost(2 * products, ITEM), fetched)
 

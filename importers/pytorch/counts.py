@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from trivium.importers.extents import Extent
 from trivium.importers.pytorch.context import Context, rule
-from trivium.importers.pytorch.random import bits, until_accepted
+from trivium.importers.pytorch.random import moved, uniform, until_accepted
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F64, UI64
+from trivium.ir.types import F64
 
 LARGE = 10.0
 """The mean from which on counts are drawn by rejection."""
@@ -41,10 +41,10 @@ def poisson(ctx: Context, x: Value, generator: None = None) -> Value:
     rate = ctx.select(is_usual, given, one)
     is_large = ctx.compare("GE", rate, ctx.full_like(rate, LARGE))
     least, log_rate = ctx.add(ops.Exponential(ctx.add(ops.Negate(rate)))), ctx.add(ops.Log(rate))
-    b = _line(ctx, 2.53, ctx.add(ops.Sqrt(rate)), 0.931)
-    scale = _line(ctx, 1.1328, ctx.over(one, _line(ctx, 1, b, -3.4)), 1.1239)
-    quick = _line(ctx, -3.6224, ctx.over(one, _line(ctx, 1, b, -2)), 0.9277)
-    hat = Hat(_line(ctx, 0.02483, b, -0.059), b, _line(ctx, 1, rate, 0.43), scale, quick)
+    b = moved(ctx, ctx.add(ops.Sqrt(rate)), 0.931, 2.53)
+    scale = moved(ctx, ctx.over(one, moved(ctx, b, -3.4)), 1.1239, 1.1328)
+    quick = moved(ctx, ctx.over(one, moved(ctx, b, -2)), 0.9277, -3.6224)
+    hat = Hat(moved(ctx, b, -0.059, 0.02483), b, moved(ctx, rate, 0.43), scale, quick)
 
     def logarithm(emit: Context, count: Value) -> Value:
         """Returns that of the probability of a count."""
@@ -52,9 +52,9 @@ def poisson(ctx: Context, x: Value, generator: None = None) -> Value:
 
     def draw(emit: Context, before: Value, product: Value) -> tuple[Value, list[Value]]:
         # The events within one unit of time: a product is the exponential of the negative time of the last one.
-        product = emit.times(product, _uniform(emit, shape))
+        product = emit.times(product, uniform(emit, shape, F64))
         is_over = emit.compare("LE", product, least)
-        counted = emit.select(is_over, before, _line(emit, 1, before, 1))
+        counted = emit.select(is_over, before, moved(emit, before, 1))
         is_accepted, drawn = _drawn(emit, shape, hat, endless, logarithm)
         return emit.select(is_large, is_accepted, is_over), [emit.select(is_large, drawn, counted), product]
 
@@ -81,16 +81,14 @@ def binomial(ctx: Context, count: Value, prob: Value, generator: None = None) ->
     is_rare = ctx.compare("LE", share, half)
     p = ctx.select(is_rare, share, ctx.minus(one, share))
     q, mean = ctx.minus(one, p), ctx.times(trials, p)
-    is_large, log_q = (
-        ctx.compare("GE", mean, ctx.full_like(mean, LARGE)),
-        ctx.add(ops.LogPlusOne(ctx.add(ops.Negate(p)))),
-    )
+    is_large = ctx.compare("GE", mean, ctx.full_like(mean, LARGE))
+    log_q = ctx.add(ops.LogPlusOne(ctx.add(ops.Negate(p))))
     deviation, log_odds = ctx.add(ops.Sqrt(ctx.times(mean, q))), ctx.add(ops.Log(ctx.over(p, q)))
-    b = _line(ctx, 2.53, deviation, 1.15)
-    a = ctx.plus(_line(ctx, 0.0248, b, -0.0873), ctx.scaled(p, 0.01))
-    scale = ctx.times(_line(ctx, 5.1, ctx.over(one, b), 2.83), deviation)
-    hat = Hat(a, b, _line(ctx, 1, mean, 0.5), scale, _line(ctx, -4.2, ctx.over(one, b), 0.92))
-    mode = ctx.add(ops.Floor(ctx.times(_line(ctx, 1, trials, 1), p)))
+    b = moved(ctx, deviation, 1.15, 2.53)
+    a = ctx.plus(moved(ctx, b, -0.0873, 0.0248), ctx.scaled(p, 0.01))
+    scale = ctx.times(moved(ctx, ctx.over(one, b), 2.83, 5.1), deviation)
+    hat = Hat(a, b, moved(ctx, mean, 0.5), scale, moved(ctx, ctx.over(one, b), 0.92, -4.2))
+    mode = ctx.add(ops.Floor(ctx.times(moved(ctx, trials, 1), p)))
 
     def ways(emit: Context, k: Value) -> Value:
         """Returns the logarithm of k! (n - k)!."""
@@ -104,10 +102,10 @@ def binomial(ctx: Context, count: Value, prob: Value, generator: None = None) ->
 
     def draw(emit: Context, before: Value, place: Value) -> tuple[Value, list[Value]]:
         # The trials until the next success are distributed geometrically.
-        waited = emit.over(emit.add(ops.Log(_uniform(emit, shape))), log_q)
+        waited = emit.over(emit.add(ops.Log(uniform(emit, shape, F64))), log_q)
         place = emit.plus(place, emit.add(ops.Ceil(waited)))
         is_over = emit.compare("GT", place, trials)
-        counted = emit.select(is_over, before, _line(emit, 1, before, 1))
+        counted = emit.select(is_over, before, moved(emit, before, 1))
         is_accepted, drawn = _drawn(emit, shape, hat, trials, logarithm)
         return emit.select(is_large, is_accepted, is_over), [emit.select(is_large, drawn, counted), place]
 
@@ -122,7 +120,7 @@ def _drawn(
 ) -> tuple[Value, Value]:
     """Returns counts from 0 to `most` that are drawn from below a hat, and which of them are accepted. `logarithm` is
     that of the distribution."""
-    one, u, v = ctx.full_like(most, 1), _line(ctx, 1, _uniform(ctx, shape), -0.5), _uniform(ctx, shape)
+    one, u, v = ctx.full_like(most, 1), moved(ctx, uniform(ctx, shape, F64), -0.5), uniform(ctx, shape, F64)
     end = ctx.minus(ctx.full_like(u, 0.5), ctx.add(ops.Abs(u)))
     slope = ctx.plus(ctx.over(ctx.scaled(hat.a, 2), end), hat.b)
     count = ctx.add(ops.Floor(ctx.plus(ctx.times(slope, u), hat.center)))
@@ -134,21 +132,8 @@ def _drawn(
     return _and(ctx, is_possible, ctx.binary(ops.Or, is_quick, is_below)), count
 
 
-def _uniform(ctx: Context, shape: Sequence[Extent]) -> Value:
-    """Returns numbers of f64 in [0, 1), of 53 bits."""
-    drawn = bits(ctx, shape, UI64)
-    upper = ctx.add(ops.ShiftRightLogical(drawn, ctx.full_like(drawn, 11)))
-    return ctx.scaled(ctx.convert(upper, F64), 2.0**-53)
-
-
 def _log_factorial(ctx: Context, count: Value) -> Value:
-    return ctx.add(ops.Lgamma(_line(ctx, 1, count, 1)))
-
-
-def _line(ctx: Context, slope: float, x: Value, offset: float) -> Value:
-    """Returns `slope` * `x` + `offset`."""
-    scaled = x if slope == 1 else ctx.scaled(x, slope)
-    return ctx.plus(scaled, ctx.scalar_like(offset, x))
+    return ctx.add(ops.Lgamma(moved(ctx, count, 1)))
 
 
 def _and(ctx: Context, one: Value, other: Value) -> Value:

@@ -39,11 +39,12 @@ def randomness(ctx: Context) -> Randomness:
     return ctx.randomness
 
 
-def uniform(ctx: Context, shape: Sequence[Extent]) -> Value:
-    """Returns floats in [0, 1): the upper 24 bits of each word, which a float holds exactly."""
-    drawn = bits(ctx, shape)
-    upper = ctx.add(ops.ShiftRightLogical(drawn, ctx.full_like(drawn, 8)))
-    return ctx.scaled(ctx.convert(upper, F32), 2.0**-24)
+def uniform(ctx: Context, shape: Sequence[Extent], kind: ElementType = F32) -> Value:
+    """Returns numbers of f32 or f64 in [0, 1): as many upper bits of each word as such a number holds exactly."""
+    word, rest, exact = (UI64, 11, 53) if kind is F64 else (UI32, 8, 24)
+    drawn = bits(ctx, shape, word)
+    upper = ctx.add(ops.ShiftRightLogical(drawn, ctx.full_like(drawn, rest)))
+    return ctx.scaled(ctx.convert(upper, kind), 2.0**-exact)
 
 
 def normal(ctx: Context, shape: Sequence[Extent]) -> Value:
@@ -110,22 +111,23 @@ def randn(ctx: Context, *given: object) -> Value:
 @rule("aten.normal.float_float")
 def normal_of(ctx: Context, mean: float, std: float, *given: object, generator: None = None) -> Value:
     """normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ...) -> Tensor"""
-    return ctx.shaped(_moved(ctx, normal(ctx, ctx.shape), mean, std))
+    return ctx.shaped(moved(ctx, normal(ctx, ctx.shape), mean, std))
 
 
 @rule("aten.normal_functional.default")
 def normal_functional(ctx: Context, x: Value, mean: float = 0, std: float = 1, *, generator: None = None) -> Value:
     """normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor"""
-    return ctx.shaped(_moved(ctx, normal(ctx, ctx.extents(x)), mean, std))
+    return ctx.shaped(moved(ctx, normal(ctx, ctx.extents(x)), mean, std))
 
 
 @rule("aten.uniform.default")
 def uniform_functional(ctx: Context, x: Value, from_: float = 0, to: float = 1, *, generator: None = None) -> Value:
     """uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor"""
-    return ctx.shaped(_moved(ctx, uniform(ctx, ctx.extents(x)), from_, to - from_))
+    return ctx.shaped(moved(ctx, uniform(ctx, ctx.extents(x)), from_, to - from_))
 
 
-def _moved(ctx: Context, x: Value, offset: float, scale: float) -> Value:
+def moved(ctx: Context, x: Value, offset: float, scale: float = 1) -> Value:
+    """Returns `x` * `scale` + `offset`."""
     return ctx.plus(ctx.scaled(x, scale), ctx.scalar_like(offset, x))
 
 

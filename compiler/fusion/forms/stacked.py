@@ -37,7 +37,7 @@ class Stacked(Form):
 
     @classmethod
     def of(cls, op: ops.Concatenate) -> Stacked | None:
-        """Returns the form of a concatenation if its pieces have so many ops in common that it pays off."""
+        """Returns the form of a concatenation; None if its pieces share too few ops to be worth computing together."""
         pieces = op.inputs
         if not FEWEST <= len(pieces) <= MOST or len({piece.type for piece in pieces}) > 1 or not pieces[0].type.size:
             return None

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from trivium.backends.plugin.options import NAMES, options_of
-from trivium.compiler.stages import CompileOptions
+from trivium.backends.plugin.options import options_of
+from trivium.compiler.stages import FLAGS, CompileOptions
 from trivium.ir.errors import ParseError
 
 
 def test_options_are_those_of_the_compiler() -> None:
     assert options_of("") == CompileOptions()
-    for name in NAMES:
+    for name in FLAGS:
         for text, value in (("1", True), ("True", True), ("0", False), ("false", False)):
             assert options_of(f"{name}={text}\n") == replace(CompileOptions(), **{name: value})
     assert options_of("fast_math=1\ntf32=1\nfast_math=0\n") == CompileOptions(tf32=True)

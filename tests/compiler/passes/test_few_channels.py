@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import trivium
+from tests.compiler.passes.test_strided_gradients import on_processor
 from trivium.compiler.passes.few_channels import FewChannels
 from trivium.compiler.passes.manager import run_passes
 from trivium.ir import ops
@@ -19,16 +20,9 @@ def filtered(
     image: str = "2x9x11x3", kernel: str = "3x2x1x3", result: str = "2x7x10x3", window: str = "", dtype: str = "f32"
 ) -> Module:
     """Returns a convolution with a group for each feature, which come last."""
-    x, y, z = (f"{shape}x{dtype}" for shape in (image, kernel, result))
-    groups = image.rpartition("x")[2]
     spatial = ", ".join(map(str, range(image.count("x") - 1)))
     numbers = f"[b, {spatial}, f]x[{spatial}, i, o]->[b, {spatial}, f]"
-    return trivium.parse(f"""func.func @main(%x: tensor<{x}>, %y: tensor<{y}>) -> tensor<{z}> {{
-      %0 = stablehlo.convolution(%x, %y) dim_numbers = {numbers}, window = {{{window}}}
-        {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}}
-        : (tensor<{x}>, tensor<{y}>) -> tensor<{z}>
-      return %0 : tensor<{z}>
-    }}""")
+    return on_processor(image, kernel, result, window, numbers, int(image.rpartition("x")[2]), dtype)
 
 
 @pytest.mark.parametrize(

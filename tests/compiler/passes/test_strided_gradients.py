@@ -78,8 +78,10 @@ def test_what_stays(module: Module) -> None:
 ON_PROCESSORS = StridedGradients(level("x86-64-v3"))
 
 
-def on_processor(image: str, kernel: str, result: str, window: str, numbers: str, groups: int = 1) -> Module:
-    x, y, z = f"{image}xf32", f"{kernel}xf32", f"{result}xf32"
+def on_processor(
+    image: str, kernel: str, result: str, window: str, numbers: str, groups: int = 1, element: str = "f32"
+) -> Module:
+    x, y, z = (f"{shape}x{element}" for shape in (image, kernel, result))
     return trivium.parse(f"""func.func @main(%x: tensor<{x}>, %y: tensor<{y}>) -> tensor<{z}> {{
       %0 = stablehlo.convolution(%x, %y) dim_numbers = {numbers}, window = {{{window}}}
         {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}}
