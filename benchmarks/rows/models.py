@@ -147,34 +147,23 @@ def growing_cache(threads: int) -> dict[str, Call]:
     return calls
 
 
-class LSTM(NN.Module):
-    """Two layers; the result is the whole sequence."""
+class Sequence(NN.Module):
+    """A recurrent network whose result is the whole sequence."""
 
-    def __init__(self) -> None:
+    def __init__(self, network: NN.RNNBase) -> None:
         super().__init__()
-        self.lstm = NN.LSTM(512, 512, 2, batch_first=True)
+        self.network = network
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.lstm(x)[0]
+        return self.network(x)[0]
 
 
 def lstm() -> Example:
-    return LSTM(), (torch.randn(8, 64, 512),)
-
-
-class GRU(NN.Module):
-    """Two layers; the result is the whole sequence."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gru = NN.GRU(256, 256, 2, batch_first=True)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.gru(x)[0]
+    return Sequence(NN.LSTM(512, 512, 2, batch_first=True)), (torch.randn(8, 64, 512),)
 
 
 def gru() -> Example:
-    return GRU(), (torch.randn(8, 32, 256),)
+    return Sequence(NN.GRU(256, 256, 2, batch_first=True)), (torch.randn(8, 32, 256),)
 
 
 MODELS: dict[str, tuple[Any, float | None]] = {
