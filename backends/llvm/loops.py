@@ -33,9 +33,8 @@ def counted(
     opaque: bool = False,
 ) -> Iterator[Loop]:
     """Runs its body for begin, begin + step, ... below `end`. The test is at the bottom, and also at the top unless the
-    bounds are known or the loop is `nonempty`. For outer loops with much code: if the index is `opaque`, LLVM does not
-    look for cheaper ways to compute the addresses that depend on it, a search that may take as long as everything else
-    that LLVM does, and gains nothing there."""
+    bounds are known or the loop is `nonempty`. If the index is `opaque`, LLVM does not look for cheaper ways to
+    compute the addresses that depend on it: a search that takes long where there are many, and may gain nothing."""
     builder = code.builder
     surely = nonempty or (isinstance(begin, int) and isinstance(end, int) and begin < end)
     start, stop, before = i64(begin), i64(end), builder.block

@@ -69,7 +69,7 @@ def accumulate(e: Vectors, tile: Tile, stream: Stream) -> Tile:
         for tap in range(first, last):
             tile, panel = _run(e, tile, stream, tap, panel)
         return tile
-    with e.loop(first, last, carried=[stream.panel, *_flat(tile)], nonempty=True, opaque=True) as loop:
+    with e.loop(first, last, carried=[stream.panel, *_flat(tile)], nonempty=True) as loop:
         inner, following = _run(e, shaped(tile, loop.carried[1:]), stream, loop.index, loop.carried[0])
         loop.next = [following, *_flat(inner)]
     return shaped(tile, loop.carried[1:])

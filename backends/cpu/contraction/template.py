@@ -115,7 +115,7 @@ class Template:
     def emit(self, workspace: Workspace, units: tuple[Number, Number]) -> None:
         """Emits a range of the plan's units at the builder's position."""
         self.reserve(workspace)
-        with self.e.loop(*units, opaque=True) as loop:
+        with self.e.loop(*units) as loop:
             self.unit(loop.index)
 
     def reserve(self, workspace: Workspace) -> None:
@@ -148,7 +148,7 @@ class Template:
         unit = self._unit(number)
         if self.in_blocks:
             self._clear(unit)
-        with self.e.loop(0, self.reduction.blocks, opaque=True) as loop:
+        with self.e.loop(0, self.reduction.blocks) as loop:
             block = self._block(loop.index if self.in_blocks else 0)
             if self.tiling.pack_lhs:
                 self._pack_lhs(unit, block)
@@ -442,11 +442,11 @@ class Template:
         of the part. `before` and `after` emit what precedes and follows the parts of a size."""
         e, (begin, end) = self.e, bounds
         before(split.size)
-        with e.loop(begin, minimum(end, split.larger), opaque=True) as loop:
+        with e.loop(begin, minimum(end, split.larger)) as loop:
             yield split.size, loop.index
         after()
         if split.larger < split.count:
             before(split.size - 1)
-            with e.loop(maximum(begin, split.larger), end, opaque=True) as loop:
+            with e.loop(maximum(begin, split.larger), end) as loop:
                 yield split.size - 1, loop.index
             after()
