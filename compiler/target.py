@@ -117,7 +117,7 @@ class Target:
     """Scratch memory that the threads of a group share; 0 where a thread's scratch is its own."""
 
     scans: bool = False
-    """Whether the threads of a group share a running fold."""
+    """Whether the threads of a group share a running fold, or the lanes of a vector where they do not share memory."""
 
     alignment: int
     """Values in the arena begin at a multiple of this many bytes: a cache line, so that no vector spans two lines."""

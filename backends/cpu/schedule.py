@@ -17,6 +17,7 @@ from trivium.compiler.kernel.interleaving import interleaved, shuffles
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.lanes import Places, in_rows, lanes_of, neighbours
 from trivium.compiler.kernel.ops import cost as operation_cost
+from trivium.compiler.kernel.running import running_fold
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -147,8 +148,10 @@ class _Planner:
         trips = math.prod(_count(e) for e in extents)
         cost, loops = self.block(loop.body)
         best = cost * trips, {loop: LoopSchedule(extents), **loops}
-        if loop.kind == "sequential" or not fits_lanes(loop.body, loop.indices, self._analysis):
+        if not fits_lanes(loop.body, loop.indices, self._analysis):
             return best
+        if loop.kind == "sequential":
+            return min([best, *self._running(loop, extents)], key=lambda found: found[0])
         possible = self._apart(loop)
         dimensions = [d for d, extent in enumerate(extents) if extent != 1 and d in possible]
         plain = {dimension: self._vectorized(loop, extents, dimension) for dimension in dimensions}
@@ -181,6 +184,17 @@ class _Planner:
             cost += 2 * math.log2(lanes) + 4
         lanes *= self._at_once(loop, extent, lanes)
         return cost, {loop: LoopSchedule(extents, (Mapping(Unit.LANES, (dimension,), lanes),)), **self._nested(loop)}
+
+    def _running(self, loop: Loop, extents: tuple[int | Register, ...]) -> Iterator[tuple[float, Loops]]:
+        """Yields the way to run a running fold in lanes: in each vector, in steps that double in width."""
+        if running_fold(loop) is None or not isinstance(extent := extents[0], int):
+            return
+        (index,) = loop.indices
+        lanes = self._vector_bits // self._bits(loop, index)
+        if 2 <= lanes <= extent:
+            each = self._body_cost(loop.body, neighbours(index, lanes, lanes)) + 2 * math.log2(lanes) + 2
+            schedule = LoopSchedule(extents, (Mapping(Unit.LANES, (0,), lanes),))
+            yield math.ceil(extent / lanes) * each, {loop: schedule, **self._nested(loop)}
 
     def _nested(self, loop: Loop) -> Loops:
         """Returns the schedules of the loops in one whose body runs in lanes."""

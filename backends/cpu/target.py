@@ -98,6 +98,7 @@ class CpuTarget(LlvmTarget):
     """A processor."""
 
     divides_integers_in_lanes: bool = False
+    scans: bool = True
     # A nominal second-level cache; hardly any recent processor has less.
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
     alignment: int = CACHE_LINE

@@ -17,6 +17,7 @@ from trivium.backends.llvm.interior import Interior, interior
 from trivium.backends.llvm.jammed import emit_tile, emit_tiles
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.numbers import Int, Number, i64
+from trivium.backends.llvm.running_folds import emit_running_fold
 from trivium.backends.llvm.short_rows import emit_rows
 from trivium.backends.llvm.squares import emit_in_squares
 from trivium.compiler.kernel.affine import divisions, expressions, holds
@@ -44,6 +45,8 @@ def emit_loop(emitter: Emitter, loop: Loop) -> None:
         _parallel(emitter, loop, schedule)
     elif loop.kind == "reduction" and schedule.vector is not None:
         _reduction_in_lanes(emitter, loop, schedule)
+    elif schedule.vector is not None:
+        emit_running_fold(emitter, loop, schedule)
     else:
         _in_order(emitter, loop, schedule)
 

@@ -33,7 +33,7 @@ from trivium.compiler.lowering.reduction import (
     window_place,
 )
 from trivium.compiler.lowering.rules import kernel, special_kernel
-from trivium.compiler.lowering.scalars import Scalar, is_pair
+from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
 from trivium.ir import ops
 from trivium.ir.ops.windows import Window, windows_of
 from trivium.ir.types import I64, TensorType, is_float
@@ -260,11 +260,13 @@ def running_fold(launches: Launches, op: ops.ReduceWindow) -> None:
 
 
 def _is_shared(launches: Launches, op: ops.ReduceWindow, dimension: int, rows: int) -> bool:
-    """Whether threads share each row of a running fold, in one launch: neighbours along it are neighbours in memory,
-    and there are either many rows, or they are not long."""
-    shape = op.inputs[0].type.shape
+    """Whether lanes or threads share each row of a running fold, in one launch: neighbours along it are neighbours in
+    memory, and there are either many rows, or they are not long. Lanes do not share what is rounded after each step."""
+    shape, kind = op.inputs[0].type.shape, op.body.arguments[0].type.element_type
     if not launches.target.scans or dimension != len(shape) - 1 or shape[dimension] < scans.SHORTEST:
         return False
+    if not launches.target.shared_memory_bytes:
+        return len(op.results) == 1 and (not is_float(kind) or dtype_of(kind) in ("f32", "f64"))
     return shape[dimension] <= scans.LONG or rows >= scans.MANY
 
 

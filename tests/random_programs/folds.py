@@ -11,7 +11,7 @@ from tests.random_programs.generator import Generator, Rejected, scalar_region, 
 from trivium.ir import ops
 from trivium.ir.builder import Builder, region
 from trivium.ir.core import Region, Value
-from trivium.ir.types import C64, C128, F32, F64, I32, Type, is_boolean, is_complex, is_float, is_integer, tensor
+from trivium.ir.types import C64, C128, F32, F64, I32, UI8, Type, is_boolean, is_complex, is_float, is_integer, tensor
 
 
 def _limits(element: Type) -> tuple[float, float]:
@@ -192,8 +192,9 @@ def reduce_window(g: Generator) -> None:
 
 
 def running(g: Generator) -> None:
-    """A window that ends, or begins, at each element."""
-    value = g.value(rank=1)
+    """A window that ends, or begins, at each element: often of a row that is longer than a vector."""
+    long = (g.number(1, 3), g.number(64, 200)), g.pick((F32, F64, I32, UI8))
+    value = g.argument(*long) if g.chance(0.5) else g.value(rank=1)
     d = g.number(0, value.type.rank - 1)
     extent, rank = value.type.shape[d], value.type.rank
     if not extent:

@@ -26,9 +26,10 @@ def turning(shape: tuple[int, ...], dtype: str = "f32", both: bool = False) -> K
     return b.build()
 
 
-def scheduled(kernel: Kernel, name: str) -> LoopSchedule:
+def scheduled(kernel: Kernel, name: str, loop: Loop | None = None) -> LoopSchedule:
+    """Returns the schedule of a kernel's loop, by default the first one."""
     schedule = choose(kernel, level(name))
-    return next(schedule.loops[i] for i in walk(kernel.body) if isinstance(i, Loop))
+    return schedule.loops[loop or next(i for i in walk(kernel.body) if isinstance(i, Loop))]
 
 
 SHAPES = [(16, 16), (40, 33), (17, 100), (3, 20, 24), (2, 5, 8, 31)]

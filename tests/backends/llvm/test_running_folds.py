@@ -1,0 +1,65 @@
+"""Running folds in lanes: each result folds what is before it in its row, and the loop carries the fold of all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.backends.harness import load
+from tests.backends.llvm.test_squares import scheduled
+from trivium.compiler.kernel import Kernel, KernelBuilder, Loop
+from trivium.compiler.kernel.structure import walk
+
+KINDS = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "ui16": np.uint16, "i32": np.int32, "i64": np.int64}
+FOLDS = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
+
+
+def running(shape: tuple[int, int], dtype: str, fold: str, combiner: str | None, reverse: bool = False) -> Kernel:
+    """Returns the running fold of x + 1 along rows, doubled, and the fold of each row."""
+    b = KernelBuilder("running")
+    rows, length = shape
+    x, y, totals = b.input("x", dtype, shape), b.output("y", dtype, shape), b.output("totals", dtype, (rows,))
+    with b.parallel(rows) as (i,):
+        with b.sequential(length, inits=[b.load(x, i, 0)], combiner=combiner) as loop:
+            j = b.subtract(length - 1, loop.index) if reverse else loop.index
+            term = b.add(b.load(x, i, j), b.constant(1, dtype))
+            total = b.apply(fold, loop.carried[0], term)
+            b.store(y, b.add(total, total), i, j)
+            loop.yield_(total)
+        b.store(totals, loop.results[0], i)
+    return b.build()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("fold", FOLDS)
+def test_every_element_is_folded_with_what_is_before_it(fold: str, dtype: str, reverse: bool) -> None:
+    for length in (64, 65, 127, 300):
+        kernel = running((3, length), dtype, fold, fold, reverse)
+        x = np.random.default_rng(length).integers(0, 2, (3, length)).astype(KINDS[dtype])
+        terms = np.concatenate([x[:, :1], (x[:, ::-1] if reverse else x) + 1], axis=1).astype(KINDS[dtype])
+        with np.errstate(over="ignore"):
+            expected = FOLDS[fold].accumulate(terms, axis=1, dtype=KINDS[dtype])
+            doubled = (expected + expected)[:, 1:]
+        y, totals = load(kernel).execute(x)
+        np.testing.assert_allclose(y[:, ::-1] if reverse else y, doubled, rtol=1e-5)
+        np.testing.assert_allclose(totals, expected[:, -1], rtol=1e-5)
+
+
+def test_extremes_are_exact_and_nan_stays() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 200)).astype(np.float32)
+    x[1, 77] = np.nan
+    y, _ = load(running((2, 200), "f32", "maximum", "maximum")).execute(x)
+    start = np.maximum.accumulate(np.concatenate([x[:, :1], x + 1], axis=1), axis=1)[:, 1:]
+    np.testing.assert_array_equal(y, 2 * start)
+    assert np.isnan(y[1, 77:]).all()
+
+
+def inner(kernel: Kernel) -> Loop:
+    return next(i for i in walk(kernel.body) if isinstance(i, Loop) and i.kind == "sequential")
+
+
+def test_the_schedule_has_lanes_if_the_order_is_free() -> None:
+    for combiner, lanes in (("add", 16), (None, 1)):
+        kernel = running((3, 200), "f32", "add", combiner)
+        assert scheduled(kernel, "x86-64-v4", inner(kernel)).lanes == lanes
