@@ -237,7 +237,9 @@ def airy_ai(self: Tensor) -> Tensor:
 
 _ERFCX = Fit(lambda y: special.erfcx(4 / y - 4) / y, 1e-6, 1)
 _NDTRI_CENTRE = Fit(lambda s: special.ndtri(0.5 + np.sqrt(s)) / np.sqrt(s), 1e-12, (0.5 - math.exp(-2)) ** 2)
-_NDTRI_TAIL = Fit(lambda t: 1 / t + special.ndtri(np.exp(-0.5 / t**2)) + t * np.log(t), 1 / 37, 0.5)
+_SHORTEST = 1 / 38.6
+"""The inverse of the root below, for the smallest double."""
+_NDTRI_TAIL = Fit(lambda t: 1 / t + special.ndtri_exp(-0.5 / t**2) + t * np.log(t), _SHORTEST, 0.5)
 
 
 @composed("aten.special_erfcx.default")
@@ -254,8 +256,8 @@ def ndtri(self: Tensor) -> Tensor:
     tail = torch.minimum(self, 1 - self)
     middle = _between(self, math.exp(-2), 1 - math.exp(-2)) - 0.5
     centre = middle * _NDTRI_CENTRE(middle * middle)
-    root = (-2 * _between(tail, 1e-300, math.exp(-2)).log()).sqrt()
-    away = root - root.log() / root - _NDTRI_TAIL(_between(1 / root, 1 / 37, 0.5))
+    root = (-2 * _between(tail, 0, math.exp(-2)).log()).sqrt()
+    away = root - root.log() / root - _NDTRI_TAIL(_between(1 / root, _SHORTEST, 0.5))
     found = torch.where(tail < math.exp(-2), torch.where(self < 0.5, -away, away), centre)
     found = torch.where((self < 0) | (self > 1), math.nan, found)
     return torch.where(self == 0, -math.inf, torch.where(self == 1, math.inf, found))

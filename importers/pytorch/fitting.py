@@ -16,6 +16,9 @@ Curve = Callable[[np.ndarray], np.ndarray]
 
 DEGREE = 60
 
+NOISE = float(np.finfo(np.float64).eps)
+"""Relative to the largest coefficient."""
+
 
 class Fit:
     """The series of a curve on an interval."""
@@ -40,9 +43,13 @@ def coefficients_of(fit: Fit, dtype: torch.dtype) -> tuple[float, ...]:
     nodes = chebyshev.chebpts1(DEGREE)
     with np.errstate(all="ignore"):
         values = fit.curve((fit.high - fit.low) / 2 * nodes + (fit.high + fit.low) / 2)
-    # Polynomials are orthogonal over these nodes.
-    found = chebyshev.chebvander(nodes, DEGREE - 1).T @ values * 2 / DEGREE
+    # Polynomials are orthogonal over these nodes, the cosines of these angles in reverse. Sums of doubles would add
+    # noise to each coefficient, and so would polynomials at rounded nodes: their slopes are steep near the ends.
+    turns = np.outer(np.arange(DEGREE), np.arange(2 * DEGREE - 1, 0, -2)) % (4 * DEGREE)
+    angles = turns * (np.arccos(np.longdouble(0)) / DEGREE)
+    found = (np.cos(angles) @ values.astype(np.longdouble)).astype(np.float64) * 2 / DEGREE
     found[0] /= 2
-    small = torch.finfo(dtype).eps * np.abs(found).max() / 16
+    # The curve's values are doubles: coefficients below their rounding errors are noise, too.
+    small = max(torch.finfo(dtype).eps / 16, NOISE) * np.abs(found).max()
     needed = int(np.flatnonzero(np.abs(found) > small).max()) + 1
     return tuple(map(float, found[:needed]))
