@@ -11,7 +11,7 @@ from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.importers.pytorch.elementwise import absolute, digamma
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F64, I64
+from trivium.ir.types import F64, I64, is_float
 
 Scalar = Value | Number
 
@@ -147,6 +147,15 @@ POLYNOMIALS: dict[str, tuple[float, float, Step]] = {
 """The polynomial of degree 1, as factor and constant, and the recurrence."""
 
 
+def _degree(ctx: Context, n: Scalar) -> Value:
+    """Returns a degree as an integer; -1, where polynomials are 0, if no integer represents it, as in PyTorch."""
+    n = n if isinstance(n, Value) else ctx.scalar(n, F64)
+    if is_float(n.type.element_type):
+        is_integer = ctx.compare("LT", absolute(ctx, n), ctx.full_like(n, 2.0**63))
+        n = ctx.select(is_integer, n, ctx.full_like(n, -1))
+    return ctx.convert(n, I64)
+
+
 @rule(
     *(
         f"aten.special_{shifted}{name}.{kind}"
@@ -160,7 +169,7 @@ def polynomial(ctx: Context, x: Scalar, n: Scalar) -> Value:
     kind, shape = ctx.result.element_type, ctx.shape
     name = ctx.op.removeprefix("aten.special_").removeprefix("shifted_").partition(".")[0]
     factor, constant, step = POLYNOMIALS[name]
-    degree = ctx.broadcast(ctx.tensor(n, I64), shape)
+    degree = ctx.broadcast(_degree(ctx, n), shape)
     x = ctx.broadcast(ctx.tensor(x, kind), shape)
     if "shifted" in ctx.op:
         x = ctx.minus(ctx.plus(x, x), ctx.full_like(x, 1))
