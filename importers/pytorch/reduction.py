@@ -182,7 +182,7 @@ def hash_tensor(ctx: Context, x: Value, dim: Sequence[int] = (), *, keepdim: boo
         ctx.unsupported("mode", mode, "0")
     wide = ctx.convert(x, F64 if is_float(x.type.element_type) else I64)
     bits = ctx.add(ops.BitcastConvert(wide, result=wide.type.with_element(UI64)))
-    return ctx.reduce(ops.Xor, bits, dims(dim, x.type.rank), keepdim)
+    return ctx.reduce(ops.Xor, bits, _present(dim, x), keepdim)
 
 
 # Sorts

@@ -20,6 +20,7 @@ CASES = [
     case("hash_tensor.default", f(2, 3)),
     case("hash_tensor.default", i(2, 3, dtype=torch.int32), [-1], keepdim=True),
     case("hash_tensor.default", b(2, 3), [0]),
+    case("hash_tensor.default", SCALAR, [-1], keepdim=True),
     case("prod.default", f(2, 3)),
     case("prod.dim_int", i(2, 3), -1, True),
     case("mean.default", f(2, 3)),
