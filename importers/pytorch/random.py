@@ -114,6 +114,15 @@ def normal_of(ctx: Context, mean: float, std: float, *given: object, generator: 
     return ctx.shaped(moved(ctx, normal(ctx, ctx.shape), mean, std))
 
 
+@rule("prims.normal.default")
+def prims_normal(
+    ctx: Context, shape: Sequence[Extent], *, mean: float, std: float, requires_grad: bool, generator: None = None
+) -> Value:
+    """normal(SymInt[] shape, *, Scalar mean, Scalar std, ScalarType dtype, Device device, bool requires_grad,
+    Generator? generator=None) -> Tensor"""
+    return normal_of(ctx, mean, std)
+
+
 @rule("aten.normal_functional.default")
 def normal_functional(ctx: Context, x: Value, mean: float = 0, std: float = 1, *, generator: None = None) -> Value:
     """normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor"""

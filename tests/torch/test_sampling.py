@@ -1,5 +1,5 @@
-"""Gamma and Dirichlet distributions under `torch.compile`: what is drawn against the exact distributions, and gradients
-against PyTorch's own."""
+"""Gamma, Dirichlet and normal distributions under `torch.compile`: what is drawn against the exact distributions, and
+gradients against PyTorch's own."""
 
 from __future__ import annotations
 
@@ -103,3 +103,11 @@ def test_dirichlet_of_distributions() -> None:
     alpha = torch.tensor([[2.0, 3.0, 4.0]])
     drawn = compiled(lambda alpha: Dirichlet(alpha, validate_args=False).sample((COUNT,)))(alpha)
     assert float((drawn.mean((0, 1)) - alpha / alpha.sum()).abs().max()) < 0.01
+
+
+@pytest.mark.parametrize("kinds", ["both", "mean", "std"])
+def test_normal_of_tensors(kinds: str) -> None:
+    mean = 3.0 if kinds == "std" else torch.full((COUNT,), 3.0)
+    std = 0.5 if kinds == "mean" else torch.full((COUNT,), 0.5)
+    drawn = compiled(lambda: torch.normal(mean, std), options={"fallback": False})()
+    assert stats.kstest(drawn.numpy(), stats.norm(3, 0.5).cdf).pvalue > 1e-3
