@@ -57,9 +57,9 @@ def lower_and_upper(emit: Emitter, a: Value, x: Value) -> tuple[Value, Value]:
         addend = emit.plus(emit.minus(emit.plus(x, one), a), emit.plus(n, n))
         d = emit.over(one, away_from_zero(emit, emit.plus(emit.times(numerator, d), addend)))
         c = away_from_zero(emit, emit.plus(addend, emit.over(numerator, c)))
-        change = emit.times(c, d)
-        error = emit.select(is_series, emit.over(term, total), emit.minus(change, one))
-        return (term, total, c, d, emit.times(fraction, change)), _is_large(emit, error)
+        fraction, is_open = _converging(emit, fraction, emit.times(c, d))
+        is_open = emit.select(is_series, _is_large(emit, emit.over(term, total)), is_open)
+        return (term, total, c, d, fraction), is_open
 
     first = emit.over(one, a)
     d = emit.over(one, away_from_zero(emit, emit.minus(emit.plus(x, one), a)))
@@ -197,9 +197,8 @@ def incomplete_beta(emit: Emitter, a: Value, b: Value, x: Value) -> Value:
         for coefficient in (even, odd):
             d = emit.over(one, away_from_zero(emit, emit.plus(one, emit.times(coefficient, d))))
             c = away_from_zero(emit, emit.plus(one, emit.over(coefficient, c)))
-            change = emit.times(c, d)
-            fraction = emit.times(fraction, change)
-        return (c, d, fraction), _is_large(emit, emit.minus(change, one))
+            fraction, is_open = _converging(emit, fraction, emit.times(c, d))
+        return (c, d, fraction), is_open
 
     start = emit.over(emit.times(whole, y), emit.plus(p, one))
     d = emit.over(one, away_from_zero(emit, emit.minus(one, start)))
@@ -210,6 +209,13 @@ def incomplete_beta(emit: Emitter, a: Value, b: Value, x: Value) -> Value:
     power = emit.minus(emit.plus(power, log[2]), emit.plus(log[0], log[1]))
     found = emit.over(emit.times(emit.add(ops.Exponential(power)), fraction), p)
     return emit.select(is_swapped, emit.minus(one, found), found)
+
+
+def _converging(emit: Emitter, fraction: Value, change: Value) -> tuple[Value, Value]:
+    """Returns a fraction after its next step, and where it still changes. Factors that are one but for rounding are
+    left out: they never end, and would add up while other elements converge."""
+    is_open = _is_large(emit, emit.minus(change, emit.full_like(change, 1)), 1e-15)
+    return emit.select(is_open, emit.times(fraction, change), fraction), is_open
 
 
 def _is_large(emit: Emitter, error: Value, limit: float = 1e-16) -> Value:
