@@ -240,7 +240,21 @@ def pow(ctx: Context, x: Scalar, exponent: Scalar) -> Value:
         found = _small_power(ctx, _widened(ctx, x)[0], exponent)
         if found is not None:
             return ctx.convert(found, kind)
-    return _binary(ctx, ops.Power, x, exponent)
+    found = _binary(ctx, ops.Power, x, exponent)
+    return _with_pole(ctx, x, exponent, found) if is_complex(kind) else found
+
+
+def _with_pole(ctx: Context, x: Scalar, exponent: Scalar, found: Value) -> Value:
+    """Returns complex powers that are infinite where those of zero are: StableHLO's are zero."""
+    x, exponent = (ctx.broadcast(ctx.tensor(side, found.type.element_type), ctx.shape) for side in (x, exponent))
+    real, imaginary = ctx.add(ops.Real(exponent)), ctx.add(ops.Imag(exponent))
+    zero = ctx.full_like(real, 0)
+    is_zero = ctx.compare("EQ", x, ctx.full_like(x, 0))
+    is_pole = ctx.binary(ops.And, is_zero, ctx.compare("LT", real, zero))
+    turns = ctx.binary(ops.And, ctx.compare("EQ", real, zero), ctx.compare("NE", imaginary, zero))
+    undefined = ctx.full_like(x, complex(math.nan, math.nan))
+    found = ctx.select(ctx.binary(ops.And, is_zero, turns), undefined, found)
+    return ctx.select(is_pole, ctx.full_like(x, complex(math.inf, math.nan)), found)
 
 
 def _small_power(ctx: Context, x: Value, exponent: float) -> Value | None:
