@@ -14,6 +14,8 @@ import llvmlite.ir as ll
 from trivium.backends.llvm.code import F32, I1, I32, I64, POINTER, Code, Literal, element, mangle
 from trivium.backends.llvm.narrow import from_memory, memory_type, to_memory
 
+BYTES = ll.VectorType(ll.IntType(8), 64)
+
 
 @dataclass(frozen=True)
 class Address:
@@ -159,9 +161,14 @@ def _truncated(code: Code, value: ll.Value) -> ll.Value:
     scalar, lanes = element(value.type), value.type.count
     if not isinstance(scalar, ll.IntType) or lanes * scalar.width < 32:
         return value
-    words = lanes * scalar.width // 32
-    opaque = code.builder.bitcast(value, ll.VectorType(F32, words) if words > 1 else F32)
-    return code.builder.bitcast(code.intrinsic("llvm.arithmetic.fence", opaque), value.type)
+    return _opaque(code, value)
+
+
+def _opaque(code: Code, value: ll.Value) -> ll.Value:
+    """Returns a vector of integers, a whole number of words, of which LLVM does not know how it was computed."""
+    words = value.type.count * element(value.type).width // 32
+    as_words = code.builder.bitcast(value, ll.VectorType(F32, words) if words > 1 else F32)
+    return code.builder.bitcast(code.intrinsic("llvm.arithmetic.fence", as_words), value.type)
 
 
 def gather(code: Code, pointers: ll.Value, vector: ll.Type, mask: ll.Value | None = None) -> ll.Value:
@@ -220,7 +227,9 @@ def _load_near(code: Code, address: Address, lanes: int, mask: ll.Value | None, 
     places = [offset - first for offset in address.offsets]
     width = min(lanes, 1 << ((max(places) + 1).bit_length() - 1))
     pointers = [_pointer(code, address, code.iadd(address.base, first + begin)) for begin in _begins(places, width)]
-    return _moved(code, pointers, ll.VectorType(type_, width), places, mask)
+    moved = _moved(code, pointers, ll.VectorType(type_, width), places, mask)
+    # LLVM 22 never ends if AVX-512 shifts bytes each of which is in several lanes: as words, and as bytes again.
+    return _opaque(code, moved) if moved.type == BYTES else moved
 
 
 def load_every_second(code: Code, pointers: Sequence[ll.Value], vector: ll.VectorType) -> ll.Value:
