@@ -31,6 +31,7 @@ from trivium.compiler.fusion.forms import Rows, Stacked, arranges_loops, form_of
 from trivium.compiler.fusion.group import MOST_DEEP, Group
 from trivium.compiler.lowering import kernel_rule
 from trivium.compiler.lowering.index import indices_of
+from trivium.compiler.lowering.windows import takes_tail
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
@@ -101,17 +102,23 @@ class _Fuser:
     def _assign(self, op: Operation, position: int) -> None:
         readers = list(dict.fromkeys(group for result in op.results for group in self._readers.get(result, ())))
         needed = min((self._needed[r] for r in op.results if r in self._needed), default=None)
-        if kernel_rule(op) is not None:
-            self._begin(op, position)
-        elif isinstance(op, ops.OptimizationBarrier):
+        if isinstance(op, ops.OptimizationBarrier):
             self._view(op, readers, needed)
-        elif needed is None and self._may_repeat(op, readers) and all(self._accepts(group, op) for group in readers):
+        elif needed is None and self._joins(op, readers):
             for group in readers:
                 self._join(group, op)
+        elif kernel_rule(op) is not None:
+            self._begin(op, position)
         elif isinstance(op, VIEWS):
             self._view(op, readers, needed)
         else:
             self._materialize(op, position, readers, needed)
+
+    def _joins(self, op: Operation, readers: list[Group]) -> bool:
+        """Whether the op becomes a member of all groups that read it."""
+        if kernel_rule(op) is not None and not takes_tail(op, self._target):
+            return False
+        return self._may_repeat(op, readers) and all(self._accepts(group, op) for group in readers)
 
     def _may_repeat(self, op: Operation, readers: list[Group]) -> bool:
         if len(readers) == 1 or is_addressing(op) or as_cheap_as_loading(op, self._target):
@@ -181,7 +188,8 @@ class _Fuser:
         form = group.form
         if self._repeats_code(group, op) or (isinstance(op, ops.Concatenate) and Stacked.of(op) is not None):
             return False
-        if is_marked_contraction(op) and any(form.loops_of(at) != form.space for at in group.outputs.values()):
+        lone = is_marked_contraction(op) or takes_tail(op, self._target)
+        if lone and any(form.loops_of(at) != form.space for at in group.outputs.values()):
             return False
         demands = group.demands_for(op)
         if len(demands) > 1 and not computes_once(op, demands):
@@ -204,7 +212,7 @@ class _Fuser:
         """Whether recursion reaches all members after `op` joins, or the group computes them in order."""
         if not group.is_deep and max(group.depth.get(result, 0) for result in op.results) < MOST_DEEP:
             return True
-        return group.is_straight and not arranges_loops(op) and not takes_loop_or_branch(op)
+        return group.is_straight and not arranges_loops(op, self._target) and not takes_loop_or_branch(op)
 
     def _join(self, group: Group, op: Operation, output: bool = False) -> None:
         """Makes `op` a member: each demand for its results becomes demands for its operands."""
@@ -213,7 +221,7 @@ class _Fuser:
         if output:
             for result in op.results:
                 group.outputs[result] = next(iter(demands))  # type: ignore[assignment]
-        if arranges_loops(op):
+        if arranges_loops(op, self._target):
             (demand,) = demands
             group.form = group.form.around(op, demand, self._target) or group.form
         self._need(group.form.buffers(op), group.position)
@@ -236,7 +244,8 @@ def _ordered(block: Block) -> list[Operation]:
     *before, end = block
     late: dict[Operation, None] = {}
     for op in reversed(before):
-        plain = is_kernel_op(op) and op.is_pure and kernel_rule(op) is None and not arranges_loops(op)
+        plain = is_kernel_op(op) and op.is_pure and kernel_rule(op) is None
+        plain = plain and not is_reduction(op) and not is_marked_contraction(op)
         small = plain and (all(r.type.size <= SMALL for r in op.results) or _follows_logarithm(op))
         if small and all(_is_read_late(r, end, late) for r in op.results):
             late[op] = None

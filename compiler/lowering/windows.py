@@ -4,7 +4,8 @@ the element that it selects. Running folds, such as cumulative sums: each window
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 import ml_dtypes
 import numpy as np
@@ -34,9 +35,14 @@ from trivium.compiler.lowering.reduction import (
 )
 from trivium.compiler.lowering.rules import kernel, special_kernel
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
+from trivium.compiler.target import Target
 from trivium.ir import ops
+from trivium.ir.core import Operation
 from trivium.ir.ops.windows import Window, windows_of
 from trivium.ir.types import I64, TensorType, is_float
+
+WIDE = 16
+"""The length of rows from which on vectors are full if the fold runs across rows."""
 
 
 @kernel(ops.SelectAndScatter)
@@ -231,43 +237,76 @@ def starts_neutral(op: ops.ReduceWindow) -> bool:
     return name in ("add", "multiply") and bool(value == (name == "multiply")) and kind != np.bool_
 
 
+Write = Callable[[LoweringContext, Sequence[Scalar]], None]
+"""Stores what is made of the results at one place."""
+
+
 @special_kernel(ops.ReduceWindow, lambda op: running_dimension(op) is not None)
 def running_fold(launches: Launches, op: ops.ReduceWindow) -> None:
     """Emits one pass: each result is the previous one folded with one more element."""
     dimension, shape = running_dimension(op), op.inputs[0].type.shape
     assert dimension is not None
-    reverse = op.padding[dimension][1] > 0  # type: ignore[index]
-    kinds = [argument.type.element_type for argument in op.body.arguments[: len(op.inputs)]]
     variables = fresh(shape)
-    along = variables[dimension]
-    rows = math.prod(v.extent for v in variables if v is not along)
-    shared = _is_shared(launches, op, dimension, rows)
-    if not shared and launches.target.shared_memory_bytes and along.extent >= scans.SHORTEST and rows < scans.PLENTY:
-        _running_fold_in_groups(launches, op, variables, dimension, reverse)
+    extent, rows = shape[dimension], math.prod(shape[:dimension] + shape[dimension + 1 :])
+    in_groups = launches.target.shared_memory_bytes and extent >= scans.SHORTEST and rows < scans.PLENTY
+    if in_groups and not is_shared(op, dimension, launches.target):
+        _running_fold_in_groups(launches, op, variables, dimension)
         return
+
+    def write(ctx: LoweringContext, total: Sequence[Scalar]) -> None:
+        for result, scalar in zip(op.results, total, strict=True):
+            ctx.store(result, indices_of(variables), scalar)
+
+    emit_running_fold(launches, op, variables, write)
+
+
+def emit_running_fold(launches: Launches, op: ops.ReduceWindow, variables: Sequence[Variable], write: Write) -> None:
+    """Emits one pass over the elements of the operands, whose indices are `variables`."""
+    dimension = running_dimension(op)
+    assert dimension is not None, "the op is a running fold"
+    kinds = [argument.type.element_type for argument in op.body.arguments[: len(op.inputs)]]
+    along, at = variables[dimension], indices_of(variables)
+    shared = is_shared(op, dimension, launches.target)
     with launches.kernel() as ctx, ctx.nest([v for v in variables if v is not along]):
         inits = [widened(ctx, ctx.element(init), kind) for init, kind in zip(op.init_values, kinds, strict=True)]
         frame = ctx.b.sequential(along.extent, inits=flat(inits), combiner=combiner_name(op.body) if shared else None)
-        with ctx.inside(frame, [along]):
-            at = list(indices_of(variables))
-            at[dimension] = at[dimension] * -1 + (along.extent - 1) if reverse else at[dimension]
-            elements = [ctx.element(operand, tuple(at)) for operand in op.inputs]
+        with ctx.block(frame) as turn:
+            number = variable(turn.indices[0])
+            ctx.bind(along, _last_first(number, along.extent) if _is_reverse(op, dimension) else number)
+            elements = [ctx.element(operand, at) for operand in op.inputs]
             elements = [widened(ctx, element, kind) for element, kind in zip(elements, kinds, strict=True)]
             total = _folded(ctx, op, grouped(frame.carried, kinds), elements, shared)
-            for result, scalar in zip(op.results, total, strict=True):
-                ctx.store(result, tuple(at), widened(ctx, scalar, result.type.element_type))
+            write(ctx, [widened(ctx, scalar, r.type.element_type) for scalar, r in zip(total, op.results, strict=True)])
             frame.yield_(*flat(total))
 
 
-def _is_shared(launches: Launches, op: ops.ReduceWindow, dimension: int, rows: int) -> bool:
+def _is_reverse(op: ops.ReduceWindow, dimension: int) -> bool:
+    """Whether result i folds the elements from i on."""
+    return op.padding[dimension][1] > 0  # type: ignore[index]
+
+
+def _last_first(number: Index, extent: int) -> Index:
+    return number * -1 + (extent - 1)
+
+
+def is_shared(op: ops.ReduceWindow, dimension: int, target: Target) -> bool:
     """Whether lanes or threads share each row of a running fold, in one launch: neighbours along it are neighbours in
     memory, and there are either many rows, or they are not long. Lanes do not share what is rounded after each step."""
     shape, kind = op.inputs[0].type.shape, op.body.arguments[0].type.element_type
-    if not launches.target.scans or dimension != len(shape) - 1 or shape[dimension] < scans.SHORTEST:
+    extent = shape[dimension]
+    if not target.scans or dimension != len(shape) - 1 or extent < scans.SHORTEST:
         return False
-    if not launches.target.shared_memory_bytes:
+    if not target.shared_memory_bytes:
         return len(op.results) == 1 and (not is_float(kind) or dtype_of(kind) in ("f32", "f64"))
-    return shape[dimension] <= scans.LONG or rows >= scans.MANY
+    return extent <= scans.LONG or math.prod(shape[:-1]) >= scans.MANY
+
+
+def takes_tail(op: Operation, target: Target) -> TypeGuard[ops.ReduceWindow]:
+    """Whether the loop of a running fold can also compute, in vectors, what is made of each of its results."""
+    if not isinstance(op, ops.ReduceWindow) or len(op.results) != 1 or (dimension := running_dimension(op)) is None:
+        return False
+    across = dimension < op.results[0].type.rank - 1 and op.results[0].type.shape[-1] >= WIDE
+    return is_shared(op, dimension, target) or (across and not target.shared_memory_bytes)
 
 
 def _folded(
@@ -282,7 +321,7 @@ def _folded(
 
 
 def _running_fold_in_groups(
-    launches: Launches, op: ops.ReduceWindow, variables: Sequence[Variable], dimension: int, reverse: bool
+    launches: Launches, op: ops.ReduceWindow, variables: Sequence[Variable], dimension: int
 ) -> None:
     """Emits the launches in which groups of threads share the rows."""
     kind, (result,), (start,) = op.body.arguments[0].type.element_type, op.results, op.init_values
@@ -292,7 +331,7 @@ def _running_fold_in_groups(
 
     def place(at: Index) -> Indices:
         around = list(indices_of(variables))
-        around[dimension] = at * -1 + (extent - 1) if reverse else at
+        around[dimension] = _last_first(at, extent) if _is_reverse(op, dimension) else at
         return tuple(around)
 
     def read(ctx: LoweringContext, at: Index) -> Scalar:

@@ -204,7 +204,11 @@ def running(g: Generator) -> None:
     padding[d] = [extent - 1, 0] if g.chance(0.5) else [0, extent - 1]
     sizes = [extent if i == d else 1 for i in range(rank)]
     init = start(g, value.type.element_type, neutral)
-    g.offer(*g.add(ops.ReduceWindow([value], [init], window_dimensions=sizes, padding=padding, body=body)))
+    (result,) = g.add(ops.ReduceWindow([value], [init], window_dimensions=sizes, padding=padding, body=body))
+    if g.chance(0.5) and not is_boolean(value.type.element_type):
+        other = value if g.chance(0.5) else g.of_type(value.type)
+        result = g.add(ops.Subtract(g.add(ops.Add(result, result)), other))
+    g.offer(result)
 
 
 def select_and_scatter(g: Generator) -> None:

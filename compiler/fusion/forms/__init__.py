@@ -1,9 +1,9 @@
 """The forms of kernels, one file each. Every group begins with the form that `form_of` returns; an elementwise group
 becomes rows or a contraction when it accepts such an op."""
 
-from trivium.compiler.costs import interleaves, is_marked_contraction, is_reduction
+from trivium.compiler.costs import interleaves
 from trivium.compiler.fusion.forms.elementwise import Elementwise
-from trivium.compiler.fusion.forms.form import Form
+from trivium.compiler.fusion.forms.form import Form, arranges_loops
 from trivium.compiler.fusion.forms.pieces import Interleaved, Padded, Pieces, cuts_nothing_off
 from trivium.compiler.fusion.forms.rows import Rows
 from trivium.compiler.fusion.forms.stacked import Stacked
@@ -39,8 +39,3 @@ def form_of(op: Operation) -> Form:
     if isinstance(op, ops.Concatenate):
         return Stacked.of(op) or Pieces(space, op)
     return Elementwise(space)
-
-
-def arranges_loops(op: Operation) -> bool:
-    """Whether a group that accepts the op may get a different form."""
-    return is_reduction(op) or is_marked_contraction(op)

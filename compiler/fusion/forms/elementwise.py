@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trivium.compiler.costs import FAR, is_reduction, takes_loop_or_branch
-from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables, same_extents
+from trivium.compiler.fusion.demands import Demand, Opaque, covers, plain_variables, same_extents
 from trivium.compiler.fusion.forms.attention import attention_around
 from trivium.compiler.fusion.forms.chained import chained_around
 from trivium.compiler.fusion.forms.contraction import Contraction, divided_loops_of_sums, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form, demanded
 from trivium.compiler.fusion.forms.rows import Rows, is_near
+from trivium.compiler.fusion.forms.running import Running
 from trivium.compiler.fusion.turning import turned
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, Variable, fresh
 from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.lowering.windows import takes_tail
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
@@ -37,6 +39,8 @@ class Elementwise(Form):
         if is_reduction(op):
             variables = None if isinstance(demand, Opaque) else plain_variables(demand)
             return None if variables is None else self._rows(op, variables, target)
+        if takes_tail(op, target):
+            return Running(self.space, op) if covers(demand, self.space, op.results[0].type.shape) else None
         apart = turned(op, target)
         loops = loops_of_sums(op, demand, self.space, apart.image)
         if loops is not None:

@@ -13,6 +13,7 @@ from trivium.compiler.fusion.demands import Demand, Opaque, covers, reads
 from trivium.compiler.lowering import is_elementwise
 from trivium.compiler.lowering.index import Indices, Variable, indices_of
 from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.lowering.windows import takes_tail
 from trivium.compiler.target import Target
 from trivium.ir.core import Operation, Value
 
@@ -51,7 +52,7 @@ class Form(ABC):
     def taking(self, op: Operation, demand: Demand, others_read: int, target: Target) -> Form | None:
         """Returns the form of the group after accepting `op`, whose results have this one demand; None if `op` does not
         fit. `others_read`: the number of values that the group already reads."""
-        if is_marked_contraction(op) or is_reduction(op):
+        if arranges_loops(op, target):
             return self.around(op, demand, target)
         if isinstance(demand, Opaque):
             fits = demand.once and is_elementwise(op)
@@ -109,6 +110,11 @@ class Form(ABC):
     @abstractmethod
     def build(self, launches: Launches, group: Group) -> None:
         """Emits the kernels of a group that has this form."""
+
+
+def arranges_loops(op: Operation, target: Target) -> bool:
+    """Whether a group that accepts the op may get a different form."""
+    return is_reduction(op) or is_marked_contraction(op) or takes_tail(op, target)
 
 
 def extended(variables: Sequence[Variable]) -> set[Variable]:

@@ -91,7 +91,7 @@ def test_a_contraction_is_demanded_in_any_order_of_the_loops() -> None:
 
 @pytest.mark.parametrize("name", ["sum", "dot"])
 def test_what_is_demanded_at_run_time_stays_outside(name: str) -> None:
-    assert arranges_loops(OPS[name])
+    assert arranges_loops(OPS[name], TARGET)
     assert Elementwise(space_of(4, 6)).around(OPS[name], Opaque(once=True), TARGET) is None
 
 
