@@ -146,6 +146,29 @@ POLYNOMIALS: dict[str, tuple[float, float, Step]] = {
 }
 """The polynomial of degree 1, as factor and constant, and the recurrence."""
 
+RECURRENT = {"t": 6, "u": 8, "v": 8, "w": 8}
+"""The highest degrees of Chebyshev's polynomials that PyTorch computes by the recurrence between -1 and 1."""
+
+
+def _by_angle(ctx: Context, kind: str, x: Value, degree: Value) -> Value:
+    """Returns Chebyshev's polynomials between -1 and 1 from the angle whose cosine `x` is: their errors grow with the
+    degree, and not with its square."""
+    half, one = ctx.full_like(x, 0.5), ctx.full_like(x, 1)
+    angle, n = ctx.add(ops.Acos(x)), ctx.convert(degree, x.type.element_type)
+    halved = ctx.times(angle, half)
+    many = ctx.times(ctx.plus(n, {"t": ctx.full_like(x, 0), "u": one}.get(kind, half)), angle)
+    found = ctx.add((ops.Cosine if kind in "tv" else ops.Sine)(many))
+    if kind != "t":
+        share = angle if kind == "u" else halved
+        found = ctx.over(found, ctx.add((ops.Cosine if kind == "v" else ops.Sine)(share)))
+
+    count = ctx.plus(n, one) if kind == "u" else ctx.plus(ctx.plus(n, n), one)
+    low, high = (count if kind in kinds else one for kinds in ("uv", "uw"))
+    is_odd = ctx.compare("NE", ctx.binary(ops.And, degree, ctx.full_like(degree, 1)), ctx.full_like(degree, 0))
+    low = ctx.select(is_odd, ctx.add(ops.Negate(low)), low)
+    found = ctx.select(ctx.compare("EQ", x, one), high, found)
+    return ctx.select(ctx.compare("EQ", x, ctx.full_like(x, -1)), low, found)
+
 
 def _degree(ctx: Context, n: Scalar) -> Value:
     """Returns a degree as an integer; -1, where polynomials are 0, if no integer represents it, as in PyTorch."""
@@ -175,14 +198,20 @@ def polynomial(ctx: Context, x: Scalar, n: Scalar) -> Value:
         x = ctx.minus(ctx.plus(x, x), ctx.full_like(x, 1))
     one = ctx.full_like(x, 1)
     first = ctx.plus(ctx.times(x, ctx.full_like(x, factor)), ctx.full_like(x, constant))
-    most = ctx.reduce(ops.Maximum, degree, range(len(shape)))
+    steps, chebyshev = degree, name.rpartition("_")[2] if "chebyshev" in name else None
+    if chebyshev:
+        within = ctx.compare("LE", absolute(ctx, x), one)
+        is_high = ctx.compare("GT", degree, ctx.full_like(degree, RECURRENT[chebyshev]))
+        has_angle = ctx.binary(ops.And, within, is_high)
+        steps = ctx.select(has_angle, ctx.full_like(degree, 1), degree)
+    most = ctx.reduce(ops.Maximum, steps, range(len(shape)))
 
     def more(emit: Context, k: Value, before: Value, last: Value) -> Value:
         return emit.compare("LT", k, most)
 
     def advance(emit: Context, k: Value, before: Value, last: Value) -> Sequence[Value]:
         number = emit.broadcast(emit.convert(k, kind), shape)
-        unfinished = emit.compare("LT", emit.broadcast(k, shape), degree)
+        unfinished = emit.compare("LT", emit.broadcast(k, shape), steps)
         following = step(emit, x, number, last, before)
         return (
             emit.plus(k, emit.scalar(1, I64)),
@@ -195,4 +224,6 @@ def polynomial(ctx: Context, x: Scalar, n: Scalar) -> Value:
     loop = ops.While(start, cond=ctx.region(types, more), body=ctx.region(types, advance))
     zero = ctx.full_like(degree, 0)
     found = ctx.select(ctx.compare("EQ", degree, zero), one, ctx.add(loop)[2])
+    if chebyshev:
+        found = ctx.select(has_angle, _by_angle(ctx, chebyshev, x, degree), found)
     return ctx.select(ctx.compare("LT", degree, zero), ctx.full_like(x, 0), found)

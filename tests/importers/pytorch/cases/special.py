@@ -5,11 +5,20 @@ from tests.importers.pytorch.cases import INF, NAN, case, f, i, n, p, v
 NAMES = [f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"]
 NAMES += ["hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"]
 
+ENDS, EXACT = v(-1.0, -0.9, -0.3, 0.0, 0.5, 0.99, 1.0), v(1.0, -1.0)
+
 CASES = [
     *(case(f"special_{name}.default", f(4, 5), n(5, below=9)) for name in NAMES),
     *(case(f"special_{name}.n_scalar", p(4), degree) for name in NAMES for degree in (-1, 5)),
     *(case(f"special_{name}.x_scalar", 0.3, n(4, below=6)) for name in NAMES),
     *(case(f"special_{name}.default", f(5), v(INF, -INF, NAN, 3e38, 3.0)) for name in NAMES),
+    *(
+        case(f"special_{name}.n_scalar", ENDS, degree, tolerance=5e-6 * degree)
+        for name in NAMES
+        if "chebyshev" in name
+        for degree in (9, 40, 41)
+    ),
+    *(case(f"special_{name}.n_scalar", EXACT, degree) for name in NAMES[:4] for degree in (2**20, 2**20 + 1)),
     case("polygamma.default", 0, p(4)),
     case("polygamma.default", 2, p(4) + 1),
     case("polygamma.default", 0, v(0.0, -0.0, 1.0)),
