@@ -15,6 +15,7 @@ from torch._ops import OperatorBase, OpOverload
 from torch.nn import functional
 
 from trivium.importers.pytorch import (  # noqa: F401, they fill the table
+    composed_arithmetic,
     composed_distances,
     composed_foreach,
     composed_linalg,
@@ -35,9 +36,11 @@ Result = Tensor | Sequence[Tensor]
 
 @cache
 def decompositions() -> dict[OpOverload, Callable[..., Result]]:
-    """Returns PyTorch's decompositions of the ops that have no rule, and ours of those for which it has none."""
-    known = {**_primitives(), **decomposition_table, **core_aten_decompositions(), **COMPOSED}
-    return {op: function for op, function in known.items() if isinstance(op, OpOverload) and str(op) not in rule}
+    """Returns PyTorch's decompositions of the ops that have no rule, and ours of those for which it has none. Ours come
+    before a rule, for which they leave what they return as `NotImplemented`."""
+    known = {**_primitives(), **decomposition_table, **core_aten_decompositions()}
+    ruleless = {op: function for op, function in known.items() if isinstance(op, OpOverload) and str(op) not in rule}
+    return {**ruleless, **COMPOSED}
 
 
 def _primitives() -> dict[OpOverload, Callable[..., Result]]:

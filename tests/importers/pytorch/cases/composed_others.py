@@ -6,6 +6,8 @@ from tests.importers.pytorch.cases import INF, NAN, b, case, f, i, n, p, v
 
 GAPS = v(3.0, NAN, -1.0, 2.0, 2.0, NAN, 7.0, -1.0)
 DISTANCES = [0.0, 1.0, 2.0, 3.0, INF]
+SHORT = torch.float16, torch.bfloat16
+WITH_NUMBER = "xlogy.Scalar_Other", "special_xlog1py.other_scalar"
 
 CASES = [
     *(case("_cdist_forward.default", f(2, 4, 3), f(2, 5, 3), power, None) for power in DISTANCES),
@@ -44,6 +46,20 @@ CASES = [
     case("nan_to_num.default", torch.complex(GAPS, v(1.0, NAN, INF, -INF, 0.0, 1.0, 2.0, NAN))),
     # by way of PyTorch's primitives
     case("xlogy.Scalar_Other", p(3), 7),
+    *(case(name, f(3, dtype=dtype), 1e5, tolerance=1e-2) for name in WITH_NUMBER for dtype in SHORT),
+    *(case(name, f(3, dtype=dtype), 1.003, tolerance=1e-2) for name in WITH_NUMBER for dtype in SHORT),
+    case("xlogy.Scalar_Self", 2.5, p(3).half(), tolerance=1e-2),
+    case("xlogy.Scalar_Self", 2.5, v(1, 2, 0)),
+    case("special_xlog1py.self_scalar", 2, p(3).double()),
+    *(case("ldexp.Tensor", v(1.5, 1e-30, -1.0, 0.0).to(dtype), v(3, 130, -30, 400)) for dtype in SHORT),
+    case("ldexp.Tensor", v(1.5, 1e-30, -1e-38, INF), v(3, 130, 250, -4000)),
+    case("ldexp.Tensor", v(1.5, 1e-300, -1e300, NAN).double(), v(3, 2000, -1900, 1)),
+    *(case("ldexp.Tensor", v(1, 2, -3, dtype=torch.int8), torch.tensor(2.0, dtype=dtype)) for dtype in SHORT),
+    case("ldexp.Tensor", v(1, 2, -3), v(1, -2, 3)),
+    case("ldexp.Tensor", f(3, dtype=torch.float16), f(3)),
+    case("pow.Tensor_Scalar", b(4), True),
+    case("pow.Tensor_Scalar", b(4), False),
+    case("pow.Tensor_Scalar", b(4), 2),
     case("copysign.Scalar", f(3), -2),
     case("adaptive_max_pool2d.default", f(2, 3, 7, 5), [3, 2]),
     case("adaptive_max_pool2d.default", v(1.0, NAN, 3.0, 4.0).reshape(1, 2, 2), [1, 2]),
