@@ -73,4 +73,4 @@ def trilinear(
         for d in expand:
             i1, i2, i3 = (x.unsqueeze(d) if i == which else x for i, x in enumerate((i1, i2, i3)))
     product = i1 * i2 * i3
-    return product.sum(sumdim) if sumdim else product
+    return product.sum(sumdim, dtype=product.dtype) if sumdim else product

@@ -23,6 +23,14 @@ CASES = [
         for x in [f(4, 3)]
     ),
     case("_trilinear.default", f(2, 3), f(4, 3, 5), f(2, 5), [1, 3], [0], [1, 2], [2, 3]),
+    case(
+        "_trilinear.default",
+        *(i(*s, dtype=torch.int8) for s in ((2, 3), (4, 3, 5), (2, 5))),
+        [1, 3],
+        [0],
+        [1, 2],
+        [2, 3],
+    ),
     case("median.dim", i(4, 5), 1),
     case("median.dim", GAPS, 0, True),
     case("median.dim", v(5.0)[0], 0),
