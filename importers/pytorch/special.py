@@ -198,7 +198,8 @@ def polynomial(ctx: Context, x: Scalar, n: Scalar) -> Value:
         x = ctx.minus(ctx.plus(x, x), ctx.full_like(x, 1))
     one = ctx.full_like(x, 1)
     first = ctx.plus(ctx.times(x, ctx.full_like(x, factor)), ctx.full_like(x, constant))
-    steps, chebyshev = degree, name.rpartition("_")[2] if "chebyshev" in name else None
+    chebyshev = name.rpartition("_")[2] if "chebyshev" in name else ""
+    steps, has_angle = degree, None
     if chebyshev:
         within = ctx.compare("LE", absolute(ctx, x), one)
         is_high = ctx.compare("GT", degree, ctx.full_like(degree, RECURRENT[chebyshev]))
@@ -224,6 +225,6 @@ def polynomial(ctx: Context, x: Scalar, n: Scalar) -> Value:
     loop = ops.While(start, cond=ctx.region(types, more), body=ctx.region(types, advance))
     zero = ctx.full_like(degree, 0)
     found = ctx.select(ctx.compare("EQ", degree, zero), one, ctx.add(loop)[2])
-    if chebyshev:
+    if has_angle is not None:
         found = ctx.select(has_angle, _by_angle(ctx, chebyshev, x, degree), found)
     return ctx.select(ctx.compare("LT", degree, zero), ctx.full_like(x, 0), found)
