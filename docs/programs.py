@@ -112,6 +112,7 @@ module {
   func.func @main(%0: tensor<4xi32>) -> tensor<4xi32> {
     %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<4xi32>
     %2 = sdy.reshard %1 <@mesh, [{}]> : tensor<4xi32>
+    sdy.sharding_group %2 group_id=0 : tensor<4xi32>
     return %2 : tensor<4xi32>
   }
 }""",
@@ -140,7 +141,7 @@ PROGRAMS = {
     **dict.fromkeys(("stablehlo.recv", "stablehlo.send"), _CHANNEL),
     **dict.fromkeys(("stablehlo.async_done", "stablehlo.async_start"), _ASYNCHRONOUS),
     **dict.fromkeys(("stablehlo.get_tuple_element", "stablehlo.tuple"), _TUPLE),
-    **dict.fromkeys(("sdy.mesh", "sdy.reshard", "sdy.sharding_constraint"), _SHARDED),
+    **dict.fromkeys(("sdy.mesh", "sdy.reshard", "sdy.sharding_constraint", "sdy.sharding_group"), _SHARDED),
     **dict.fromkeys(("sdy.manual_computation", "sdy.return"), _MANUAL),
     "stablehlo.composite": _COMPOSITE,
     "stablehlo.return": _REGION,

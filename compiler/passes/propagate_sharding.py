@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trivium.ir.core import Block, Operation, Value
 from trivium.ir.declare import ELEMENTWISE, Op
@@ -26,6 +26,7 @@ from trivium.ir.ops import (
     Reshard,
     Reverse,
     ShardingConstraint,
+    ShardingGroup,
     Slice,
     Sort,
     Transpose,
@@ -48,11 +49,22 @@ class _Propagation:
     parts: dict[Value, Part]
     devices: int
     stated: Stated
+    groups: dict[int, list[Value]] = field(default_factory=dict)
 
     def over(self, block: Block) -> dict[Value, Part]:
         for op in block:
+            if isinstance(op, ShardingGroup):
+                self._join(op.input, self.groups.setdefault(op.group_id, []))
             self._hold(op.results, self._of(op))
         return self.parts
+
+    def _join(self, value: Value, group: list[Value]) -> None:
+        """Holds the values of a group like the first that is divided. How arguments are held is the caller's choice."""
+        group.append(value)
+        divided = next((self.parts[member] for member in group if member in self.parts), None)
+        if divided is not None:
+            free = [member for member in group if member not in self.parts and member.defining_op is not None]
+            self._hold(free, [divided] * len(free))
 
     def _hold(self, values: Sequence[Value], parts: Sequence[Part]) -> None:
         for value, part in zip(values, parts, strict=False):

@@ -11,7 +11,7 @@ from trivium.ir.ops.common import expect_compatible
 from trivium.ir.ops.regions import inputs_of, outputs_of
 from trivium.ir.types import TensorType
 
-__all__ = ["ManualComputation", "Mesh", "Reshard", "ShardingConstraint", "ShardyReturn"]
+__all__ = ["ManualComputation", "Mesh", "Reshard", "ShardingConstraint", "ShardingGroup", "ShardyReturn"]
 
 
 class Mesh(Op, name="sdy.mesh"):
@@ -44,6 +44,16 @@ class ShardingConstraint(ShardyIdentity, name="sdy.sharding_constraint"):
 
 class Reshard(ShardyIdentity, name="sdy.reshard"):
     """The operand, moved so that it is divided as `sharding` says."""
+
+
+class ShardingGroup(Op, name="sdy.sharding_group", traits={PURE}):
+    """Asks that the operand should be divided as the others of its group are."""
+
+    input: Operand
+    group_id: int
+
+    def evaluate(input):
+        return ()
 
 
 class ShardyReturn(Op, name="sdy.return", traits={PURE, TERMINATOR}):

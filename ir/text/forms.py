@@ -70,6 +70,7 @@ FORMS |= {
     "sdy.mesh": MeshForm(),
     "sdy.sharding_constraint": "$input <sharding> : same",
     "sdy.reshard": "$input <sharding> : same",
+    "sdy.sharding_group": "$input group_id=$group_id : operands",
     "sdy.manual_computation": ManualForm(),
     "sdy.return": ReturnForm(in_front=True),
     # Modules and functions

@@ -118,6 +118,20 @@ CASES = {
         "4x6",
         (2, 6),
     ),
+    "in a group": (
+        """%y = stablehlo.constant dense<0.0> : tensor<4x6xf32>
+      sdy.sharding_group %y group_id=3 : tensor<4x6xf32>
+      sdy.sharding_group %x group_id=3 : tensor<4x6xf32>""",
+        "4x6",
+        (2, 3),
+    ),
+    "in another group": (
+        """%y = stablehlo.constant dense<0.0> : tensor<4x6xf32>
+      sdy.sharding_group %x group_id=3 : tensor<4x6xf32>
+      sdy.sharding_group %y group_id=4 : tensor<4x6xf32>""",
+        "4x6",
+        (4, 6),
+    ),
     "in a loop": (
         """%last = stablehlo.constant dense<false> : tensor<i1>
       %go, %y = stablehlo.while(%i = %last, %v = %w) : tensor<i1>, tensor<6x8xf32>

@@ -33,6 +33,7 @@ module {
       sdy.sharding_rule = #rule} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
     %1 = sdy.sharding_constraint %0 <@mesh, [{?}, {?}]> : tensor<8x8xf32>
     %2 = sdy.reshard %1 <@mesh, [{"x"}, {}]> : tensor<8x8xf32>
+    sdy.sharding_group %2 group_id=1 : tensor<8x8xf32>
     return %2 : tensor<8x8xf32>
   }
 }
