@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import custom_partitioning, shard_alike
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((4, 6)).astype(np.float32)
@@ -148,8 +149,34 @@ def callbacks_under_a_mesh():
     np.testing.assert_array_equal(found, X + 1)
 
 
+def custom_partitions():
+    """A function with partitions of its own is computed on wholes, and its sharding rule is not needed."""
+
+    @custom_partitioning.custom_partitioning
+    def scaled(x):
+        return x * 2 - x.sum(axis=1, keepdims=True)
+
+    def partition(mesh, arguments, result):
+        return mesh, scaled, result.sharding, tuple(argument.sharding for argument in arguments)
+
+    scaled.def_partition(partition=partition, sharding_rule="i j -> i j")
+    for spec in (jax.sharding.PartitionSpec("x"), jax.sharding.PartitionSpec(None, "x")):
+        x, array = divided(spec)
+        y = jax.jit(lambda x: scaled(x) + 1)(x)
+        np.testing.assert_allclose(y, array * 2 - array.sum(axis=1, keepdims=True) + 1, rtol=1e-5, atol=1e-5)
+
+
+def shared_alike():
+    """Of values that are to be divided alike, those that nothing else divides follow the others."""
+    x, array = divided(jax.sharding.PartitionSpec("x"))
+    y, z = jax.jit(lambda x: shard_alike.shard_alike(x * 2, jnp.ones_like(array)))(x)
+    assert z.sharding == y.sharding == x.sharding
+    np.testing.assert_array_equal(y, array * 2)
+    np.testing.assert_array_equal(z, np.ones_like(array))
+
+
 CHECKS = [
     callbacks_under_a_mesh,
     divided_arrays, collectives, terms_of_sums, error_on_one_of_several_devices, sharding_of_one_device,
-    ordered_callbacks_of_devices, callbacks_on_parts,
+    ordered_callbacks_of_devices, callbacks_on_parts, custom_partitions, shared_alike,
 ]  # fmt: skip

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax._src import buffer_callback, callback, config, core, mesh
+from jax._src import buffer_callback, callback, config, core, custom_partitioning, mesh
 from jax._src.export._export import Exported, call_exported_p
 from jax._src.interpreters import mlir
 from jax._src.lax import slicing
@@ -65,6 +65,7 @@ def register(platform: str) -> None:
     buffers = _like_cpu(mlir._lowerings[buffer_callback.buffer_callback_p].rule)
     mlir.register_lowering(buffer_callback.buffer_callback_p, buffers, platform=platform, cacheable=False)
     mlir.register_lowering(call_exported_p, _call_exported(platform), platform=platform)
+    mlir.register_lowering(custom_partitioning.custom_partitioning_p, _custom_partitioning, platform=platform)
     mlir._platforms_with_donation.append(platform)
 
 
@@ -101,6 +102,13 @@ def _call_exported(platform: str) -> Lowering:
         return _like_cpu(rule)(context, *args, exported=exported)
 
     return lowering
+
+
+def _custom_partitioning(
+    context: mlir.LoweringRuleContext, *args: Lowered, call: core.ClosedJaxpr, **_: Any
+) -> Sequence[Lowered]:
+    """The function itself, on whole arrays: its partitions are for XLA's partitioner, which calls Python."""
+    return mlir.lower_fun(core.jaxpr_as_fun(call), multiple_results=True)(context, *args)
 
 
 def _like_cpu(rule: Lowering) -> Lowering:
