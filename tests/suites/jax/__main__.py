@@ -26,6 +26,16 @@ FILES = (
     "linalg_test", "api_test", "dtypes_test", "export_test", "array_test", "pjit_test", "shard_map_test",
     "python_callback_test", "ffi_test", "buffer_callback_test", "memories_test", "debugging_primitives_test",
     "layout_test",
+    "lobpcg_test", "svd_test", "eigh_test", "qdwh_test", "jet_test", "lax_scipy_test", "lax_scipy_sparse_test",
+    "lax_scipy_special_functions_test", "scipy_stats_test", "scipy_fft_test", "scipy_interpolate_test",
+    "scipy_ndimage_test", "scipy_optimize_test", "scipy_signal_test", "scipy_spatial_test", "image_test", "fft_test",
+    "sparse_test", "sparse_bcoo_bcsr_test", "sparsify_test", "cholesky_update_test", "ode_test", "polynomial_test",
+    "stax_test", "optimizers_test", "custom_api_test", "custom_linear_solve_test", "custom_root_test",
+    "custom_partitioning_test", "shard_alike_test", "linalg_sharding_test", "multi_device_test", "checkify_test",
+    "async_collectives_test", "control_deps_test", "array_interoperability_test", "aot_test", "error_check_test",
+    "debugger_test", "debug_nans_test", "transfer_guard_test", "string_array_test", "profiler_test",
+    "colocated_python_test", "jaxpr_effects_test", "x64_context_test", "xla_metadata_test", "scheduling_groups_test",
+    "export_serialization_back_compat_test", "lax_vmap_op_test", "lax_numpy_indexing_test", "lax_numpy_vectorize_test",
 )  # fmt: skip
 
 DEFAULT, X64 = "default", "x64"
