@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from trivium.compiler.dynamic import Shape
+from trivium.compiler.passes.asynchronous import DoAtStart
 from trivium.compiler.passes.byte_products import ByteProducts
 from trivium.compiler.passes.canonicalize import Canonicalize
 from trivium.compiler.passes.cse import CommonSubexpressions
@@ -44,6 +45,7 @@ CLEAN_UP = Repeat((Canonicalize(), FoldConstants(), CommonSubexpressions(), Dead
 
 PIPELINE = (
     Inline(),
+    DoAtStart(),
     EraseTokens(),
     DeadCode(),
     DropSharding(),

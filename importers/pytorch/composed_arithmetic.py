@@ -1,5 +1,4 @@
-"""Arithmetic of whose operands PyTorch's decompositions have other types than its kernels, or which they round
-elsewhere."""
+"""Arithmetic that PyTorch's decompositions compute in other types than its kernels, or round at other places."""
 
 from __future__ import annotations
 

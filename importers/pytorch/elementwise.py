@@ -10,7 +10,7 @@ from trivium.importers.pytorch.checking import check_divisor
 from trivium.importers.pytorch.context import Context, Number, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F16, F64, ComplexType, is_boolean, is_complex, is_float, is_integer
+from trivium.ir.types import F64, ComplexType, is_boolean, is_complex, is_float, is_integer
 
 Scalar = Value | Number
 
@@ -79,18 +79,19 @@ def _register() -> None:
     for name, op in ROUNDING.items():
         rule.add(name, lambda ctx, x, *, op=op: ctx.add(op(x)) if is_float(x.type.element_type) else x)
     for name, op in BINARY.items():
-        rule.add(name, lambda ctx, x, other, *, op=op: _binary(ctx, op, x, other))
+        rule.add(name, lambda ctx, x, other, *, op=op: binary(ctx, op, x, other))
 
 
-def _binary(ctx: Context, op: type, x: Scalar, other: Scalar) -> Value:
+def binary(ctx: Context, op: type, x: Scalar, other: Scalar) -> Value:
+    """Returns an op of two operands, of which one may be a number, in the result's type."""
     kind = ctx.result.element_type
     wide = accumulation_type(kind)
     if wide is kind or op not in (ops.Multiply, ops.Divide) or (isinstance(x, Value) and isinstance(other, Value)):
         return ctx.binary(op, ctx.tensor(x, kind), ctx.tensor(other, kind))
-    return ctx.convert(ctx.binary(op, *_widened(ctx, x, other)), kind)
+    return ctx.convert(ctx.binary(op, *widened(ctx, x, other)), kind)
 
 
-def _widened(ctx: Context, *operands: Scalar) -> list[Value]:
+def widened(ctx: Context, *operands: Scalar) -> list[Value]:
     """Returns operands in 32 bits if the result has 16: PyTorch rounds tensors to these, but not a number that is
     combined with one."""
     kind = ctx.result.element_type
@@ -125,15 +126,15 @@ def rsub(ctx: Context, x: Scalar, other: Scalar, alpha: Number = 1) -> Value:
 def _sum(ctx: Context, op: type, x: Scalar, other: Scalar, alpha: Number) -> Value:
     """Returns the sum or difference of `x` and `alpha * other`, rounded once."""
     if alpha == 1:
-        return _binary(ctx, op, x, other)
-    x, other, factor = _widened(ctx, x, other, alpha)
+        return binary(ctx, op, x, other)
+    x, other, factor = widened(ctx, x, other, alpha)
     return ctx.convert(ctx.binary(op, x, ctx.times(other, factor)), ctx.result.element_type)
 
 
 @rule("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor")
 def div(ctx: Context, x: Scalar, other: Scalar) -> Value:
     """div.Tensor(Tensor self, Tensor other) -> Tensor"""
-    return _binary(ctx, ops.Divide, x, other)
+    return binary(ctx, ops.Divide, x, other)
 
 
 @rule("aten.div.Tensor_mode", "aten.div.Scalar_mode")
@@ -144,7 +145,7 @@ def div_mode(ctx: Context, x: Scalar, other: Scalar, *, rounding_mode: str | Non
     if rounding_mode == "floor":
         return floor_divide(ctx, x, other)
     check_divisor(ctx, other)
-    return trunc(ctx, _binary(ctx, ops.Divide, x, other))
+    return trunc(ctx, binary(ctx, ops.Divide, x, other))
 
 
 @rule("aten.floor_divide.default", "aten.floor_divide.Scalar")
@@ -152,7 +153,7 @@ def floor_divide(ctx: Context, x: Scalar, other: Scalar) -> Value:
     """floor_divide(Tensor self, Tensor other) -> Tensor"""
     kind = ctx.result.element_type
     if is_float(kind):
-        return ctx.convert(_floor_of_quotient(ctx, *_widened(ctx, x, other)), kind)
+        return ctx.convert(_floor_of_quotient(ctx, *widened(ctx, x, other)), kind)
     x, other = ctx.tensor(x, kind), ctx.tensor(other, kind)
     check_divisor(ctx, other)
     quotient = ctx.over(x, other)
@@ -207,7 +208,7 @@ def digamma(ctx: Context, x: Value) -> Value:
 def fmod(ctx: Context, x: Scalar, other: Scalar) -> Value:
     """fmod.Tensor(Tensor self, Tensor other) -> Tensor"""
     check_divisor(ctx, other)
-    return _binary(ctx, ops.Remainder, x, other)
+    return binary(ctx, ops.Remainder, x, other)
 
 
 def _is_zero(ctx: Context, x: Value) -> Value:
@@ -229,50 +230,7 @@ def _signs_differ(ctx: Context, x: Value, other: Value) -> Value:
 def bitwise_right_shift(ctx: Context, x: Scalar, other: Scalar) -> Value:
     """bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor"""
     signed = ctx.result.element_type.is_signed
-    return _binary(ctx, ops.ShiftRightArithmetic if signed else ops.ShiftRightLogical, x, other)
-
-
-@rule("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar")
-def pow(ctx: Context, x: Scalar, exponent: Scalar) -> Value:
-    """pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"""
-    kind = ctx.result.element_type
-    if isinstance(x, Value) and not isinstance(exponent, Value) and not isinstance(exponent, complex):
-        found = _small_power(ctx, _widened(ctx, x)[0], exponent)
-        if found is not None:
-            return ctx.convert(found, kind)
-    found = _binary(ctx, ops.Power, x, exponent)
-    return _with_pole(ctx, x, exponent, found) if is_complex(kind) else found
-
-
-def _with_pole(ctx: Context, x: Scalar, exponent: Scalar, found: Value) -> Value:
-    """Returns complex powers that are infinite where those of zero are: StableHLO's are zero."""
-    x, exponent = (ctx.broadcast(ctx.tensor(side, found.type.element_type), ctx.shape) for side in (x, exponent))
-    real, imaginary = ctx.add(ops.Real(exponent)), ctx.add(ops.Imag(exponent))
-    zero = ctx.full_like(real, 0)
-    is_zero = ctx.compare("EQ", x, ctx.full_like(x, 0))
-    is_pole = ctx.binary(ops.And, is_zero, ctx.compare("LT", real, zero))
-    turns = ctx.binary(ops.And, ctx.compare("EQ", real, zero), ctx.compare("NE", imaginary, zero))
-    undefined = ctx.full_like(x, complex(math.nan, math.nan))
-    found = ctx.select(ctx.binary(ops.And, is_zero, turns), undefined, found)
-    return ctx.select(is_pole, ctx.full_like(x, complex(math.inf, math.nan)), found)
-
-
-def _small_power(ctx: Context, x: Value, exponent: float) -> Value | None:
-    """Returns the powers that PyTorch computes without `pow`."""
-    if exponent == 0:
-        return ctx.full_like(x, 1)
-    if exponent in (1, 2, 3):
-        square = ctx.times(x, x) if exponent > 1 else x
-        return ctx.times(square, x) if exponent == 3 else square
-    if is_integer(x.type.element_type):
-        return None
-    # Its vectorized f16 kernel uses `pow` here, which has a different result for -0 and -inf.
-    if exponent in (0.5, -0.5) and x.type.element_type is not F16:
-        return ctx.add((ops.Sqrt if exponent > 0 else ops.Rsqrt)(x))
-    if exponent in (-1, -2):
-        power = x if exponent == -1 else ctx.times(x, x)
-        return ctx.over(ctx.full_like(x, 1), power)
-    return None
+    return binary(ctx, ops.ShiftRightArithmetic if signed else ops.ShiftRightLogical, x, other)
 
 
 # Rounding, signs, parts
@@ -329,7 +287,7 @@ def sign(ctx: Context, x: Value) -> Value:
 @rule("aten.reciprocal.default")
 def reciprocal(ctx: Context, x: Value) -> Value:
     """reciprocal(Tensor self) -> Tensor"""
-    return _binary(ctx, ops.Divide, 1, x)
+    return binary(ctx, ops.Divide, 1, x)
 
 
 @rule("aten.log2.default", "aten.log10.default")
@@ -353,7 +311,7 @@ def log_of_base(ctx: Context, x: Value) -> Value:
 @rule("aten.exp2.default")
 def exp2(ctx: Context, x: Value) -> Value:
     """exp2(Tensor self) -> Tensor"""
-    return _binary(ctx, ops.Power, 2, x)
+    return binary(ctx, ops.Power, 2, x)
 
 
 @rule("aten.square.default")
@@ -476,7 +434,7 @@ def clamp_max(ctx: Context, x: Value, max: Scalar) -> Value:
 def addcmul(ctx: Context, x: Value, tensor1: Value, tensor2: Value, *, value: Number = 1) -> Value:
     """addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"""
     op = ops.Multiply if "addcmul" in ctx.op else ops.Divide
-    x, one, other, factor = _widened(ctx, x, tensor1, tensor2, value)
+    x, one, other, factor = widened(ctx, x, tensor1, tensor2, value)
     product = ctx.binary(op, one, other)
     return ctx.convert(ctx.plus(x, product if value == 1 else ctx.times(product, factor)), ctx.result.element_type)
 
@@ -484,5 +442,5 @@ def addcmul(ctx: Context, x: Value, tensor1: Value, tensor2: Value, *, value: Nu
 @rule("aten.lerp.Scalar", "aten.lerp.Tensor")
 def lerp(ctx: Context, x: Value, end: Value, weight: Scalar) -> Value:
     """lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor"""
-    x, end, weight = _widened(ctx, x, end, weight)
+    x, end, weight = widened(ctx, x, end, weight)
     return ctx.convert(ctx.plus(x, ctx.times(weight, ctx.minus(end, x))), ctx.result.element_type)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from trivium.importers.emit import accumulation_type
-from trivium.importers.pytorch import comparison, elementwise, joining, shape
+from trivium.importers.pytorch import comparison, elementwise, joining, powers, shape
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.elementwise import Scalar
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F64
 
-SOURCES = (comparison, elementwise, joining, shape)
+SOURCES = (comparison, elementwise, joining, powers, shape)
 """The families whose rules are registered here under other names."""
 
 SAME_AS = {
