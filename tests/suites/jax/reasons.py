@@ -21,10 +21,6 @@ REASONS: tuple[tuple[str, str], ...] = (
         "A token is an empty array, as in JAX's lowering, and can be printed",
     ),
     (
-        r"async_start cannot be compiled|control_dep",
-        "Collectives in two parts, and control dependencies, are experimental in JAX, and refused",
-    ),
-    (
         r"TransferGuardTest",
         "Trivium's arrays are in the host's memory: NumPy reads them where they are, and nothing is transferred",
     ),
