@@ -15,6 +15,7 @@ from trivium.backends.llvm.code import F32, I1, I32, I64, POINTER, Code, Literal
 from trivium.backends.llvm.narrow import from_memory, memory_type, to_memory
 
 BYTES = ll.VectorType(ll.IntType(8), 64)
+"""The bytes of a vector register of AVX-512."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,8 @@ def _load_near(code: Code, address: Address, lanes: int, mask: ll.Value | None, 
     width = min(lanes, 1 << ((max(places) + 1).bit_length() - 1))
     pointers = [_pointer(code, address, code.iadd(address.base, first + begin)) for begin in _begins(places, width)]
     moved = _moved(code, pointers, ll.VectorType(type_, width), places, mask)
-    # LLVM 22 never ends if AVX-512 shifts bytes each of which is in several lanes: as words, and as bytes again.
+    # With AVX-512, LLVM 22 never ends if these bytes are shifted and each is in several lanes: it changes the shift to
+    # one of words, and that one to one of bytes.
     return _opaque(code, moved) if moved.type == BYTES else moved
 
 

@@ -73,7 +73,7 @@ class _Fuser:
         self._reductions: dict[object, list[Group]] = {}
 
     def run(self) -> Fusion:
-        operations = _ordered(self._block) if self._target.batches else list(self._block)
+        operations = _ordered(self._block, self._target) if self._target.batches else list(self._block)
         for position in reversed(range(len(operations))):
             self._visit(operations[position], position)
         self._items.sort(key=lambda item: item[0])
@@ -237,15 +237,14 @@ class _Fuser:
         self._readers.setdefault(value, {})[group] = None
 
 
-def _ordered(block: Block) -> list[Operation]:
+def _ordered(block: Block, target: Target) -> list[Operation]:
     """Returns the ops with those last that compute small results from what is there anyway, such as the new statistics
     of a batch norm, or the logarithms of a softmax's denominators: then what they read can be part of a kernel that
     ends later than they began."""
     *before, end = block
     late: dict[Operation, None] = {}
     for op in reversed(before):
-        plain = is_kernel_op(op) and op.is_pure and kernel_rule(op) is None
-        plain = plain and not is_reduction(op) and not is_marked_contraction(op)
+        plain = is_kernel_op(op) and op.is_pure and kernel_rule(op) is None and not arranges_loops(op, target)
         small = plain and (all(r.type.size <= SMALL for r in op.results) or _follows_logarithm(op))
         if small and all(_is_read_late(r, end, late) for r in op.results):
             late[op] = None

@@ -249,7 +249,7 @@ def running_fold(launches: Launches, op: ops.ReduceWindow) -> None:
     variables = fresh(shape)
     extent, rows = shape[dimension], math.prod(shape[:dimension] + shape[dimension + 1 :])
     in_groups = launches.target.shared_memory_bytes and extent >= scans.SHORTEST and rows < scans.PLENTY
-    if in_groups and not is_shared(op, dimension, launches.target):
+    if in_groups and not _is_shared(op, dimension, launches.target):
         _running_fold_in_groups(launches, op, variables, dimension)
         return
 
@@ -266,7 +266,7 @@ def emit_running_fold(launches: Launches, op: ops.ReduceWindow, variables: Seque
     assert dimension is not None, "the op is a running fold"
     kinds = [argument.type.element_type for argument in op.body.arguments[: len(op.inputs)]]
     along, at = variables[dimension], indices_of(variables)
-    shared = is_shared(op, dimension, launches.target)
+    shared = _is_shared(op, dimension, launches.target)
     with launches.kernel() as ctx, ctx.nest([v for v in variables if v is not along]):
         inits = [widened(ctx, ctx.element(init), kind) for init, kind in zip(op.init_values, kinds, strict=True)]
         frame = ctx.b.sequential(along.extent, inits=flat(inits), combiner=combiner_name(op.body) if shared else None)
@@ -289,7 +289,7 @@ def _last_first(number: Index, extent: int) -> Index:
     return number * -1 + (extent - 1)
 
 
-def is_shared(op: ops.ReduceWindow, dimension: int, target: Target) -> bool:
+def _is_shared(op: ops.ReduceWindow, dimension: int, target: Target) -> bool:
     """Whether lanes or threads share each row of a running fold, in one launch: neighbours along it are neighbours in
     memory, and there are either many rows, or they are not long. Lanes do not share what is rounded after each step."""
     shape, kind = op.inputs[0].type.shape, op.body.arguments[0].type.element_type
@@ -306,7 +306,7 @@ def takes_tail(op: Operation, target: Target) -> TypeGuard[ops.ReduceWindow]:
     if not isinstance(op, ops.ReduceWindow) or len(op.results) != 1 or (dimension := running_dimension(op)) is None:
         return False
     across = dimension < op.results[0].type.rank - 1 and op.results[0].type.shape[-1] >= WIDE
-    return is_shared(op, dimension, target) or (across and not target.shared_memory_bytes)
+    return _is_shared(op, dimension, target) or (across and not target.shared_memory_bytes)
 
 
 def _folded(

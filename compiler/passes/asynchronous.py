@@ -23,7 +23,8 @@ class DoAtStart(Pass):
     NAME: ClassVar[str] = "do-at-start"
 
     def run(self, module: Module) -> bool:
-        orders = [op for op in module.walk() if isinstance(op, CustomCall) and op.call_target_name == ORDER]
+        calls = [op for op in module.walk() if isinstance(op, CustomCall) and not op.results]
+        orders = [op for op in calls if op.call_target_name == ORDER]
         for order in orders:
             order.erase()
         starts = [op for op in module.walk() if isinstance(op, AsyncStart)]

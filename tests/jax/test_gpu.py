@@ -31,7 +31,7 @@ OTHERS = {
     "callbacks_on_parts": SEVERAL,
     "inspected_shardings": SEVERAL,
     "layouts_on_several_devices": SEVERAL,
-    "shared_alike": f"{SEVERAL}, and compares shardings, not what a GPU computes",
+    "shared_alike": SEVERAL,
     "layouts_of_parts": SEVERAL,
     "serialized_layouts_of_parts": SEVERAL,
     "arrays_in_any_layout": SEVERAL,
