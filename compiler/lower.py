@@ -4,6 +4,7 @@ control flow becomes steps, and the buffer plan (`buffers`) assigns every array 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from trivium.compiler.buffers import assign_buffers
 from trivium.compiler.donation import wishes
@@ -40,8 +41,9 @@ def lower(module: Module, target: Target) -> Program:
         program.outputs.append(result)
         program.steps.append(Copy(lowering.array(value), result))
     donated = wishes(main) if target.donation else {}
-    batches: list[list[Step]] = batched(program.steps) if target.batches else []
-    if target.batches:
+    batches: list[list[Step]] = []
+    if target.launch_kind is not None:
+        batches = batched(program.steps, partial(target.launch_kind, target=target))
         program.steps = [step for batch in batches for step in batch]
     else:
         schedule_for_memory(program, target, donated)

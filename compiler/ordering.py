@@ -1,39 +1,46 @@
-"""The order of steps for devices that run several kernels in one launch (`Target.batches`): steps that do not depend on
-one another become neighbours, if the order of lowering has separated them."""
+"""The order of steps for devices that run several kernels in one launch (`Target.launch_kind`): steps that do not
+depend on one another become neighbours, if the order of lowering has separated them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from trivium.compiler.kernel.affine import holds
-from trivium.compiler.kernel.structure import Update
+from trivium.compiler.kernel import Kernel
 from trivium.compiler.program import Array, Launch, Step, nested, operands, reads, writes
 
+Kind = Callable[[Kernel], Hashable]
 
-def batched(steps: Sequence[Step]) -> list[list[Step]]:
+PATIENCE = 8
+"""The number of batches that a launch waits for others of its kind. What it reads stays in memory as long."""
+
+
+def batched(steps: Sequence[Step], kind: Kind) -> list[list[Step]]:
     """Returns the steps in batches, in an order that computes the same. The steps of a batch do not depend on one
-    another. Only launches move: other steps stay between the ones before and after them."""
+    another, and their kernels have the same kind, which is None for a kernel that is alone in its batch. Only launches
+    move: other steps stay between the ones before and after them."""
     batches: list[list[Step]] = []
     segment: list[Launch] = []
     for step in steps:
         if isinstance(step, Launch):
             segment.append(step)
             continue
-        batches += [*_Segment(segment).batches(), [step]]
+        batches += [*_Segment(segment, kind).batches(), [step]]
         segment = []
-    return [*batches, *_Segment(segment).batches()]
+    return [*batches, *_Segment(segment, kind).batches()]
 
 
 class _Segment:
     """Launches between two other steps."""
 
-    def __init__(self, launches: Sequence[Launch]):
+    def __init__(self, launches: Sequence[Launch], kind: Kind):
         self._launches = launches
         self._after = dependents(launches)
         self._waits = dict.fromkeys(launches, 0)
-        self._kinds = {launch: _kind(launch) for launch in launches}
+        kernels = {launch.kernel.digest(): launch.kernel for launch in launches}
+        kinds = {digest: kind(kernel) for digest, kernel in kernels.items()}
+        self._kinds = {launch: kinds[launch.kernel.digest()] for launch in launches}
         for following in self._after.values():
             for launch in following:
                 self._waits[launch] += 1
@@ -42,14 +49,19 @@ class _Segment:
             self._urgency[launch] = max((self._urgency[one] + 1 for one in self._after[launch]), default=0)
 
     def batches(self) -> Iterator[list[Step]]:
-        """Yields, again and again, the launch from which the longest chain of dependent ones leads to the end, with all
-        others of its kind that could run as well."""
-        ready = [launch for launch in self._launches if not self._waits[launch]]
+        """Yields, again and again, the launch from which the longest chain of dependent ones leads to the end, or one
+        that has waited too long, with all others of its kind that could run as well."""
+        ready = {launch: 0 for launch in self._launches if not self._waits[launch]}
+        turn = 0
         while ready:
-            first = max(ready, key=self._urgency.__getitem__)
-            batch = [launch for launch in ready if self._kinds[launch] == self._kinds[first]]
-            yield list(batch)
-            ready = [launch for launch in ready if launch not in batch] + self._released(batch)
+            turn += 1
+            late = [launch for launch, since in ready.items() if turn - since > PATIENCE]
+            first = max(late or ready, key=self._urgency.__getitem__)
+            kind = self._kinds[first]
+            batch = [one for one in ready if one is first or (kind is not None and self._kinds[one] == kind)]
+            yield [*batch]
+            ready = {launch: since for launch, since in ready.items() if launch not in batch}
+            ready |= dict.fromkeys(self._released(batch), turn)
 
     def _released(self, batch: Sequence[Launch]) -> list[Launch]:
         """Returns the launches that waited for nothing but this batch and earlier ones."""
@@ -59,14 +71,6 @@ class _Segment:
             if not self._waits[launch]:
                 found.append(launch)
         return found
-
-
-def _kind(launch: Launch) -> Hashable:
-    """Returns what launches that may share one have in common: what their threads need of the device."""
-    kernel = launch.kernel
-    if holds(kernel.body, Update):
-        return launch
-    return kernel.contraction is not None or kernel.attention is not None
 
 
 def dependents(launches: Sequence[Launch]) -> dict[Launch, list[Launch]]:

@@ -4,6 +4,7 @@ register, such as an addition: some 0.3 ns on a processor."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
@@ -148,8 +149,9 @@ class Target:
         may be one kernel (`kernel/chained.py`)."""
         return 0
 
-    batches: bool = False
-    """Whether kernels that do not depend on one another can share a launch."""
+    launch_kind: Callable[..., Hashable] | None = None
+    """Called with a kernel and the target, returns what kernels that may share a launch have in common, or None for one
+    that shares with no other. Not set on devices where launches are not shared."""
 
     launch_cost: float
     """The cost of launching a kernel."""

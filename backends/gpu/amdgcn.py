@@ -8,6 +8,7 @@ import re
 import llvmlite.ir as ll
 
 from trivium.backends.gpu import lld
+from trivium.backends.gpu.batches import launch_kind
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.llvm.code import I32, Code
@@ -110,6 +111,7 @@ def target(architecture: str) -> GpuTarget:
         cpu=architecture,
         features=f"+wavefrontsize{wave}",
         constant_space=CONSTANT,
+        launch_kind=launch_kind,
         warp=wave,
         largest_block=512,
         shared_memory_bytes=64 << 10,

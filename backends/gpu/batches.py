@@ -4,13 +4,14 @@ blocks have the same size. Each block of such a launch does the work of one step
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from trivium.backends.gpu.schedule import Grid
+from trivium.backends.gpu.schedule import Grid, choose
+from trivium.backends.gpu.schedule import grid as grid_of
 from trivium.backends.gpu.target import GpuTarget
 from trivium.compiler.kernel import Kernel, KernelBuilder
-from trivium.compiler.kernel.affine import holds
+from trivium.compiler.kernel.affine import Analysis, holds
 from trivium.compiler.kernel.structure import Update
 from trivium.compiler.program import Array, Copy, Launch, Step, nested, operands, reads, writes
 from trivium.compiler.verifier import overlap, region
@@ -68,6 +69,17 @@ def company(kernel: Kernel, grid: Grid, target: GpuTarget) -> Company | None:
         return Company(False, max(target.warp, grid.threads), target.largest_block)
     most = min(target.largest_block, MOST_THREADS // grid.blocks)
     return Company(False, grid.threads, max(grid.threads, most), rows=True)
+
+
+def launch_kind(kernel: Kernel, target: GpuTarget) -> Hashable:
+    """Returns what kernels have in common that may share a launch (`Target.launch_kind`): those that compute tiles have
+    the same company; all others are of one kind."""
+    if holds(kernel.body, Update):
+        return None
+    if kernel.contraction is None and kernel.attention is None:
+        return "without tiles"
+    found = company(kernel, grid_of(kernel, choose(kernel, target, Analysis(kernel))), target)
+    return found if found is None or found.tiles else "without tiles"
 
 
 @dataclass

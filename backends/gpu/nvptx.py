@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import llvmlite.ir as ll
 
+from trivium.backends.gpu.batches import launch_kind
 from trivium.backends.gpu.dialect import SHARED_ALIGNMENT, STATIC_MEMORY, Body, Dialect, Entry
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.llvm.code import BF16, F32, I8, I16, I32, I64, Code
@@ -287,6 +288,7 @@ def target(architecture: str) -> GpuTarget:
         cpu=architecture,
         features=FEATURES[architecture],
         constant_space=CONSTANT,
+        launch_kind=launch_kind,
         extrema=True,
         rounds_to_bf16="llvm.nvvm.ff2bf16x2.rn",
         scans=True,

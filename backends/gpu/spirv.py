@@ -7,6 +7,7 @@ import re
 
 import llvmlite.ir as ll
 
+from trivium.backends.gpu.batches import launch_kind
 from trivium.backends.gpu.dialect import Dialect
 from trivium.backends.gpu.target import GpuTarget
 from trivium.backends.llvm.code import I32, I64, Code
@@ -53,5 +54,5 @@ class SpirV(Dialect):
 def target(**facts: object) -> GpuTarget:
     """Returns a device that takes SPIR-V."""
     # LLVM does not compile some operations on vectors, such as comparisons of booleans.
-    vectors = {"vectors": False, **facts}
-    return GpuTarget(triple=TRIPLE, cpu="", features="", constant_space=CONSTANT, **vectors)  # type: ignore[arg-type]
+    facts = {"vectors": False, "launch_kind": launch_kind, **facts}
+    return GpuTarget(triple=TRIPLE, cpu="", features="", constant_space=CONSTANT, **facts)  # type: ignore[arg-type]

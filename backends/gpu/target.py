@@ -46,7 +46,6 @@ class GpuTarget(LlvmTarget):
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
     shared_memory_bytes: int = 48 << 10
     attention: bool = True
-    batches: bool = True
     donation: bool = True
     turned_constants: bool = True
     alignment: int = 128

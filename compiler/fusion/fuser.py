@@ -73,7 +73,7 @@ class _Fuser:
         self._reductions: dict[object, list[Group]] = {}
 
     def run(self) -> Fusion:
-        operations = _ordered(self._block, self._target) if self._target.batches else list(self._block)
+        operations = _ordered(self._block, self._target) if self._target.launch_kind else list(self._block)
         for position in reversed(range(len(operations))):
             self._visit(operations[position], position)
         self._items.sort(key=lambda item: item[0])

@@ -1,5 +1,8 @@
 """A device for tests of the compiler, which need no backend: a processor with AVX2."""
 
+from dataclasses import replace
+
+from trivium.compiler.kernel import Kernel
 from trivium.compiler.target import FusionLimits, Target
 
 TARGET = Target(
@@ -14,3 +17,11 @@ TARGET = Target(
     recompute_cost=4.0,
     fusion=FusionLimits(reads=32, serial_row=1 << 14, scratch_row=1 << 16, scratch_bytes=1 << 22),
 )
+
+
+def _kind(kernel: Kernel, target: Target) -> bool:
+    return kernel.contraction is not None
+
+
+BATCHING = replace(TARGET, launch_kind=_kind)
+"""The same, as if kernels could share launches: products with products, others with others."""

@@ -7,17 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.compiler import targets
 from tests.compiler.lowering.running import some
 from tests.compiler.targets import TARGET
 from trivium.backends.cpu.client import CpuClient
 from trivium.compiler.driver import CompileOptions
 from trivium.compiler.lower import lower
 from trivium.compiler.program import Input, Program
+from trivium.compiler.target import Target
 from trivium.compiler.verifier import verify
 from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
 
-GIVING = replace(TARGET, donation=True)
+GIVING, BATCHING = replace(TARGET, donation=True), replace(targets.BATCHING, donation=True)
 
 F32 = "tensor<256x256xf32>"
 ADD = f"%r = stablehlo.add %x, %y : {F32} return %r : {F32}"
@@ -88,8 +90,8 @@ def test_elements_of_another_size_need_another_alignment() -> None:
     assert planned(lower(parse(text), GIVING)) == [None, None]
 
 
-@pytest.mark.parametrize(("batches", "expected"), [(False, [1, None]), (True, [None, None])])
-def test_steps_that_run_at_the_same_time(batches: bool, expected: list[int | None]) -> None:
+@pytest.mark.parametrize(("target", "expected"), [(GIVING, [1, None]), (BATCHING, [None, None])])
+def test_steps_that_run_at_the_same_time(target: Target, expected: list[int | None]) -> None:
     """The sum is complete before the cosines are written, unless both may run at once."""
     text = f"""func.func @main(%x: {F32} {DONOR}, %y: {F32}) -> (tensor<f32>, {F32}) {{
       %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -97,9 +99,9 @@ def test_steps_that_run_at_the_same_time(batches: bool, expected: list[int | Non
         : ({F32}, tensor<f32>) -> tensor<f32>
       %s = stablehlo.cosine %y : {F32}
       return %r, %s : tensor<f32>, {F32} }}"""
-    assert planned(lower(parse(text), replace(GIVING, batches=batches))) == expected
+    assert planned(lower(parse(text), target)) == expected
 
 
 def test_a_step_of_several_that_run_at_the_same_time_may_work_in_place() -> None:
     module = parse(function(BOTH, DONOR, DONOR))
-    assert planned(lower(module, replace(GIVING, batches=True))) == [1, 0]
+    assert planned(lower(module, BATCHING)) == [1, 0]

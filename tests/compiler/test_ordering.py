@@ -2,55 +2,75 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
-from tests.compiler.targets import TARGET
+from tests.compiler.targets import BATCHING
 from trivium.compiler.interpreter import interpret
 from trivium.compiler.kernel import KernelBuilder
 from trivium.compiler.lower import lower
-from trivium.compiler.ordering import batched, spans
-from trivium.compiler.program import Arena, Array, Copy, Launch
+from trivium.compiler.ordering import PATIENCE, batched, spans
+from trivium.compiler.program import Arena, Array, Copy, Launch, Step
 from trivium.compiler.verifier import verify
 from trivium.ir.text import parse
 
 A, B, C, D, E = (Array(name, "f32", (4,), Arena()) for name in "abcde")
 
 
-def negated(source: Array, target: Array) -> Launch:
-    b = KernelBuilder("negate")
+def negated(source: Array, target: Array, op: str = "negate") -> Launch:
+    b = KernelBuilder(op)
     x, y = b.input("x", "f32", (4,)), b.output("y", "f32", (4,))
     with b.parallel(4) as (i,):
-        b.store(y, b.apply("negate", b.load(x, i)), i)
+        b.store(y, b.apply(op, b.load(x, i)), i)
     return Launch(b.build(), (source, target))
+
+
+def ordered(steps: Sequence[Step], kinds: Mapping[str, str | None] | None = None) -> list[list[Step]]:
+    """Returns the batches of steps, whose kernels are of one kind unless their digests are in `kinds`."""
+    return batched(steps, lambda kernel: (kinds or {}).get(kernel.digest(), "any"))
 
 
 def test_the_longest_chain_goes_first_and_takes_others_along() -> None:
     other, first, second = negated(A, E), negated(A, B), negated(B, C)
-    assert batched([first, second, other]) == [[first, other], [second]]
+    assert ordered([first, second, other]) == [[first, other], [second]]
+
+
+def test_a_launch_waits_for_another_of_its_kind() -> None:
+    early, first, second, late = negated(A, E, "cosine"), negated(A, B), negated(B, C), negated(C, D, "cosine")
+    kinds = {early.kernel.digest(): "tiles"}
+    assert ordered([early, first, second, late], kinds) == [[first], [second], [early, late]]
+    assert ordered([early, first, second, late], dict.fromkeys(kinds)) == [[first], [second], [early], [late]]
+
+
+def test_a_launch_waits_for_a_limited_number_of_batches() -> None:
+    values = [Array(f"v{n}", "f32", (4,), Arena()) for n in range(2 * PATIENCE)]
+    chain = [negated(*pair) for pair in pairwise(values)]
+    early = negated(A, B, "cosine")
+    assert ordered([early, *chain], {early.kernel.digest(): "tiles"}).index([early]) == PATIENCE
 
 
 def test_what_is_read_is_not_overwritten_before() -> None:
     read, written = negated(A, B), negated(C, A)
-    assert batched([read, written]) == [[read], [written]]
+    assert ordered([read, written]) == [[read], [written]]
     twice = negated(C, B)
-    assert batched([read, twice]) == [[read], [twice]]
+    assert ordered([read, twice]) == [[read], [twice]]
 
 
 def test_parts_of_one_value_wait_only_for_the_first() -> None:
     first, second, third = (negated(one, C) for one in (A, B, D))
     read, after = negated(C, E), negated(C, D)
     first.whole = second.whole = third.whole = object()
-    assert batched([read, first, second, third]) == [[read], [first], [second, third]]
-    assert batched([first, second, after]) == [[first], [second], [after]]
+    assert ordered([read, first, second, third]) == [[read], [first], [second, third]]
+    assert ordered([first, second, after]) == [[first], [second], [after]]
     third.whole = object()
-    assert batched([first, second, third]) == [[first], [second], [third]]
+    assert ordered([first, second, third]) == [[first], [second], [third]]
 
 
 def test_other_steps_stay_where_they_are() -> None:
     before, copy, after = negated(A, B), Copy(B, C), negated(D, E)
-    assert batched([before, copy, after]) == [[before], [copy], [after]]
+    assert ordered([before, copy, after]) == [[before], [copy], [after]]
 
 
 def test_spans() -> None:
@@ -73,7 +93,7 @@ def test_steps_of_a_batch_share_no_bytes() -> None:
         ": (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>\n"
         "return %1, %3 : tensor<8x8xf32>, tensor<8x8xf32>\n}"
     )
-    program = lower(module, replace(TARGET, batches=True))
+    program = lower(module, BATCHING)
     verify(program)
     (zero, two), (one, three) = program.steps[:2], program.steps[2:]
     assert isinstance(zero, Launch)

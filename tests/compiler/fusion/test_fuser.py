@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.lowering.running import expect_same, program_of, some
-from tests.compiler.targets import TARGET
+from tests.compiler.targets import BATCHING, TARGET
 from tests.random_programs.generator import scalar_region
 from trivium.compiler.interpreter import interpret
 from trivium.compiler.lower import lower
@@ -89,7 +89,7 @@ def test_a_batch_norm_and_its_statistics_are_one_kernel():
         return [b.add(ops.Multiply(centred, spread(b, variance, x, [1]))), new, mean]
 
     module, arguments = program_of([tensor(1000, 6), tensor(6)], program), [some(1000, 6), some(6, seed=1)]
-    across = replace(TARGET, batches=True, fusion=replace(TARGET.fusion, across=6000))
+    across = replace(BATCHING, fusion=replace(TARGET.fusion, across=6000))
     names = launches(lower(module, across))
     assert names == ["fused_reduce_divide_subtract_multiply", "add"]
     assert len(launches(lower(module, TARGET))) == 3
