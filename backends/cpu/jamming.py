@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from trivium.compiler.kernel.affine import Analysis, expressions, inner_values
 from trivium.compiler.kernel.overlap import overlap
-from trivium.compiler.kernel.structure import Constant, Loop, Position, symbols, walk
+from trivium.compiler.kernel.structure import Apply, Constant, If, Loop, Position, symbols, walk
 from trivium.compiler.schedule import LoopSchedule, Mapping, Unit
 
 SUMS = 8
@@ -17,7 +17,8 @@ SUMS = 8
 LARGEST = 6000
 """The number of instructions up to which the windows of a tile are written out: those of eight windows of 7 x 7."""
 LARGEST_WINDOW = 400
-"""The same for one window, 10 x 10 of a depthwise convolution: LLVM takes half a second and more for larger ones."""
+"""The same for one window, 10 x 10 of a depthwise convolution: LLVM takes a second and more for larger ones. Whether an
+element is in the padding is not counted, because inside the image nothing is in it."""
 MOSTLY = 0.7
 """The part of the loads that a tile must do with to be worth its code."""
 
@@ -36,7 +37,7 @@ def tiles(
     vectors = 2 if long and sums >= SUMS else 1
     lanes = vectors * lanes if long else min(lanes, plain.lanes)
     code = max(_code(*window) for window in windows)
-    if code > LARGEST_WINDOW:
+    if max(_code(*window, inside=True) for window in windows) > LARGEST_WINDOW:
         return
     most = min(min(sums, SUMS) // vectors, LARGEST // code)
     terms = sum(math.prod(extents) for _, extents in windows)
@@ -64,6 +65,10 @@ def _windows(loop: Loop, schedules: dict[Loop, LoopSchedule]) -> list[tuple[Loop
     return windows if loop.kind == "parallel" and folds and known and regular else []
 
 
-def _code(window: Loop, extents: Sequence[int]) -> int:
-    """Returns the number of instructions of a window that is written out, with those that add its terms."""
-    return math.prod(extents) * (1 + sum(not isinstance(i, Constant | Position) for i in walk(window.body)))
+def _code(window: Loop, extents: Sequence[int], inside: bool = False) -> int:
+    """Returns the number of instructions of a window that is written out, with those that add its terms; `inside`:
+    without those that decide what is in the padding."""
+    found = [i for i in walk(window.body) if not isinstance(i, Constant | Position)]
+    if inside:
+        found = [i for i in found if not (isinstance(i, If) or (isinstance(i, Apply) and i.result.dtype == "i1"))]
+    return math.prod(extents) * (1 + len(found))

@@ -93,6 +93,13 @@ def test_strides_and_dilations(stride: int, dilation: int, pad: int, reverse: bo
     np.testing.assert_array_equal(run(kernel, x, w), expected(x, 5, stride, dilation, pad, w=turned))
 
 
+@pytest.mark.parametrize(("size", "pad"), [(7, 0), (7, 3), (9, 4), (10, 4), (11, 5)])
+def test_padding_makes_no_window_too_large(size: int, pad: int) -> None:
+    kernel, x, w = windows((30, 61), size, pad=pad, weights=True), integers(30, 61), integers(size, size)
+    assert is_jammed(kernel) == (size <= 10)
+    np.testing.assert_array_equal(run(kernel, x, w), expected(x, size, pad=pad, w=w))
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16", "i32", "i8", "ui16"])
 @pytest.mark.parametrize("combiner", FOLDS)
 def test_types_and_folds(dtype: str, combiner: str) -> None:
