@@ -246,11 +246,19 @@ def unfold(ctx: Context, x: Value, dimension: int, size: int, step: int) -> Valu
     if not x.type.rank:
         return ctx.slice(ctx.reshape(x, (1,)), 0, 0, size)
     d = dim(dimension, x.type.rank)
-    extents = [ctx.shape[d], size]
-    places = ctx.plus(ctx.scaled(ctx.iota(extents, 0), step), ctx.iota(extents, 1))
-    windows = ctx.take(x, places, d)
-    order = [i for i in range(windows.type.rank) if i != d + 1]
-    return ctx.transpose(windows, [*order, d + 1])
+    rank = x.type.rank
+    numbers = ops.GatherDimensionNumbers(
+        offset_dims=tuple(i for i in range(rank + 1) if i != d),
+        collapsed_slice_dims=(),
+        operand_batching_dims=(),
+        start_indices_batching_dims=(),
+        start_index_map=(d,),
+        index_vector_dim=1,
+    )
+    starts = ctx.scaled(ctx.iota([ctx.shape[d]], 0), step)
+    sizes = [size if i == d else ctx.extent(x, i) for i in range(rank)]
+    windows = ctx.gather(x, starts, numbers, sizes)
+    return ctx.transpose(windows, [*(i for i in range(rank + 1) if i != d + 1), d + 1])
 
 
 # Facts about sizes
