@@ -35,6 +35,7 @@ from trivium.compiler.kernel.structure import (
     While,
     walk,
 )
+from trivium.compiler.kernel.whole_numbers import moved_whole
 from trivium.compiler.kernel.written_out import written_out
 from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fits_lanes, merged_extents, turned_loads
 
@@ -78,9 +79,9 @@ def choose(kernel: Kernel, target: CpuTarget, analysis: Analysis | None = None) 
 
 
 def prepared(kernel: Kernel, target: CpuTarget) -> tuple[Kernel, Analysis, Schedule]:
-    """Returns the kernel, or one that does the same with its short loops written out if that takes less time, what is
-    known about it, and its schedule."""
-    forms = [kernel, written_out(kernel, target.fma)]
+    """Returns the kernel, or one that does the same in less time, with its short loops written out, or with whole
+    complex numbers; what is known about it, and its schedule."""
+    forms = [kernel, written_out(kernel, target.fma), moved_whole(kernel)]
     analyses = [(form, Analysis(form)) for form in forms if form is not None]
     return min(((f, a, choose(f, target, a)) for f, a in analyses), key=lambda found: found[2].cost)
 

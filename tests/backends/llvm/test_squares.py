@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.backends.harness import run
-from trivium.backends.cpu.schedule import choose
+from trivium.backends.cpu.schedule import choose, prepared
 from trivium.backends.cpu.target import level
 from trivium.compiler.kernel import Kernel, KernelBuilder
 from trivium.compiler.kernel.structure import Loop, walk
@@ -50,3 +50,17 @@ def test_the_schedule_has_squares() -> None:
     assert str(scheduled(turning((64, 64)), "x86-64-v3")) == "64x64 squares(0)=8 lanes(1)=8"
     assert str(scheduled(turning((64, 64), "i8"), "x86-64-v4")) == "64x64 squares(0)=16 lanes(1)=16"
     assert scheduled(turning((64, 2)), "x86-64-v4").turned is None  # a square would be nearly empty
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_complex_numbers_are_elements_of_squares(shape: tuple[int, ...]) -> None:
+    b = KernelBuilder("numbers")
+    *batch, rows, columns = shape
+    x, y = b.input("x", "f32", (*shape, 2)), b.output("y", "f32", (*batch, columns, rows, 2))
+    with b.parallel(*batch, columns, rows) as (*outer, j, i):
+        for part in (0, 1):
+            b.store(y, b.load(x, *outer, i, j, part), *outer, j, i, part)
+    kernel, numbers = b.build(), np.random.default_rng(3).normal(size=(*shape, 2)).astype(np.float32)
+    _, _, schedule = prepared(kernel, level("x86-64-v4"))
+    assert any(loop.turned is not None for loop in schedule.loops.values())
+    np.testing.assert_array_equal(run(kernel, numbers), numbers.swapaxes(-2, -3))
