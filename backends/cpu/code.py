@@ -25,8 +25,11 @@ class Code:
         _unload_with(self, self._library._handle)
 
     def address(self, name: str) -> int:
-        """Returns the address of a function."""
-        return ctypes.cast(self._library[name], ctypes.c_void_p).value or 0
+        """Returns the address of a function. No object of ctypes is made for it: it would refer to itself, and remain
+        until Python's collector finds it."""
+        if (address := _symbol(self._library._handle, name.encode())) is None:
+            raise AttributeError(f"the machine code has no function {name}")
+        return address
 
 
 _loads = itertools.count(1)
@@ -58,6 +61,9 @@ def _memory_path(descriptor: int, number: int) -> str:
     digits = "".join("./" if digit == "1" else "/" for digit in f"{number:b}")
     return f"/proc/self/fd/{digits}{descriptor}"
 
+
+_symbol = ctypes.CDLL(None).dlsym
+_symbol.argtypes, _symbol.restype = (ctypes.c_void_p, ctypes.c_char_p), ctypes.c_void_p
 
 _unload = ctypes.CDLL(None).dlclose
 _unload.argtypes = ctypes.c_void_p, ctypes.py_object

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -113,6 +114,13 @@ def mapped(address: int) -> bool:
 
 def test_code_runs() -> None:
     assert answer(three()) == 3
+
+
+def test_asking_for_an_address_leaves_no_cycle() -> None:
+    code = three()
+    gc.collect()
+    code.address("three")
+    assert gc.collect() == 0
 
 
 def test_code_is_unloaded_when_it_is_dropped() -> None:
