@@ -169,3 +169,19 @@ def test_the_persistent_compilation_cache(tmp_path: Path) -> None:
 def test_without_the_persistent_cache_nothing_is_kept(tmp_path: Path) -> None:
     done = run("-c", CACHED, TRIVIUM_CACHE="0")
     assert done.stdout.splitlines()[1] == "0 0 True", done.stderr
+
+
+METRICS = """
+import collections, jax
+events = collections.Counter()
+jax.monitoring.register_event_listener(lambda event, **more: events.update([event.rpartition("/")[2]]))
+for number in (1.0, 2.0):
+    jax.jit(lambda x: x + number)(3.0)
+print(events["task_disabled_cache"], events["tasks_using_cache"])
+"""
+
+
+@pytest.mark.parametrize(("enabled", "events"), [("0", "1 0"), ("1", "0 1")])
+def test_whether_a_process_uses_the_persistent_cache_is_reported_once(enabled: str, events: str) -> None:
+    done = run("-c", METRICS, JAX_ENABLE_COMPILATION_CACHE=enabled)
+    assert done.stdout.splitlines() == [events], done.stderr
