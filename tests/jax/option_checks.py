@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 from tests.jax.sharding_checks import X, raises
 
@@ -42,4 +43,17 @@ def fast_math():
         assert bool((found == strict).all()) == same
 
 
-CHECKS = compiler_options, fast_math
+def options_of_several_devices():
+    """Whatever devices a program runs on, XLA's options are read."""
+    x = jax.device_put(X, NamedSharding(jax.make_mesh((2,), ("a",)), PartitionSpec("a")))
+    total = jax.jit(jnp.sum, compiler_options={"xla_embed_ir_in_executable": True})
+    np.testing.assert_allclose(total(x), X.sum(), rtol=1e-6)
+    lowered = jax.pmap(jnp.sin).lower(X[:2])
+    raises(
+        RuntimeError,
+        "'x' is not a valid bool value",
+        lambda: lowered.compile(compiler_options={"xla_embed_ir_in_executable": "x"}),
+    )
+
+
+CHECKS = compiler_options, fast_math, options_of_several_devices

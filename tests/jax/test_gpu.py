@@ -32,6 +32,7 @@ OTHERS = {
     "inspected_shardings": SEVERAL,
     "layouts_on_several_devices": SEVERAL,
     "shared_alike": SEVERAL,
+    "options_of_several_devices": SEVERAL,
     "layouts_of_parts": SEVERAL,
     "serialized_layouts_of_parts": SEVERAL,
     "arrays_in_any_layout": SEVERAL,
