@@ -36,6 +36,12 @@ FILES = (
     "debugger_test", "debug_nans_test", "transfer_guard_test", "string_array_test", "profiler_test",
     "colocated_python_test", "jaxpr_effects_test", "x64_context_test", "xla_metadata_test", "scheduling_groups_test",
     "export_serialization_back_compat_test", "lax_vmap_op_test", "lax_numpy_indexing_test", "lax_numpy_vectorize_test",
+    "lax_numpy_setops_test", "hijax_test", "lax_numpy_ufuncs_test", "ann_test", "random_impl_test", "stateful_rng_test",
+    "core_test", "generated_fun_test", "array_extensibility_test", "array_api_test", "tree_util_test", "key_reuse_test",
+    "name_stack_test", "mutable_array_test", "batching_test", "state_test", "pmap_test", "compilation_cache_test",
+    "pallas/pallas_test", "pallas/ops_test", "pallas/indexing_test", "pallas/pallas_vmap_test",
+    "pallas/pallas_shape_poly_test", "pallas/pallas_cost_estimate_test", "pallas/fusion_test",
+    "pallas/fuser_block_spec_test", "pallas/fuser_utils_test", "pallas/einshape_test",
 )  # fmt: skip
 
 DEFAULT, X64 = "default", "x64"
