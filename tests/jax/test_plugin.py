@@ -166,6 +166,23 @@ def test_the_persistent_compilation_cache(tmp_path: Path) -> None:
     assert second.stdout.splitlines() == [values, f"0 {misses} False"], second.stderr
 
 
+CALLBACK = """
+import sys, jax, jax.numpy as jnp
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+factor, *others = map(int, sys.argv[1:])
+called = lambda scale, x: jax.pure_callback(lambda x: x * scale, jax.ShapeDtypeStruct((3,), jnp.float32), x)
+for other in others:
+    jax.jit(lambda x: 2 * called(other, x))(jnp.ones(3))
+print(jax.jit(lambda x: x + called(factor, x))(jnp.arange(3.0)))
+"""
+
+
+def test_a_program_from_the_persistent_cache_calls_the_functions_of_its_process(tmp_path: Path) -> None:
+    for factors, result in ((("1",), "[0. 2. 4.]"), (("7", "100"), "[ 0.  8. 16.]"), (("2",), "[0. 3. 6.]")):
+        done = run("-c", CALLBACK, *factors, JAX_COMPILATION_CACHE_DIR=str(tmp_path))
+        assert done.stdout.splitlines() == [result], done.stderr
+
+
 def test_without_the_persistent_cache_nothing_is_kept(tmp_path: Path) -> None:
     done = run("-c", CACHED, TRIVIUM_CACHE="0")
     assert done.stdout.splitlines()[1] == "0 0 True", done.stderr
