@@ -96,15 +96,12 @@ def gather(ctx: Context, x: Value, dim: int, index: Value, *, sparse_grad: bool 
 def take_along_dim(ctx: Context, x: Value, indices: Value, dim: int | None = None) -> Value:
     """take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor"""
     if dim is None:
-        return ctx.take(ctx.reshape(x, (x.type.size,)), ctx.reshape(indices, (indices.type.size,)))
+        return ctx.take(ctx.flattened(x), ctx.flattened(indices))
     d = dim % x.type.rank
-    shape = list(np.broadcast_shapes(_without(x.type.shape, d), _without(indices.type.shape, d)))
-    x = ctx.broadcast(x, (*shape[:d], x.type.shape[d], *shape[d:]))
-    return gather(ctx, x, d, ctx.broadcast(indices, (*shape[:d], indices.type.shape[d], *shape[d:])))
-
-
-def _without(shape: Sequence[int], d: int) -> tuple[int, ...]:
-    return (*shape[:d], *shape[d + 1 :])
+    given, wanted = ctx.extents(x), ctx.extents(indices)
+    shape = ctx.common_shape(*([*extents[:d], *extents[d + 1 :]] for extents in (given, wanted)))
+    x = ctx.broadcast(x, (*shape[:d], given[d], *shape[d:]))
+    return gather(ctx, x, d, ctx.broadcast(indices, (*shape[:d], wanted[d], *shape[d:])))
 
 
 def _all_places(ctx: Context, index: Value, d: int) -> list[Value]:
@@ -197,7 +194,7 @@ def scatter_into(ctx: Context, op: type | None, x: Value, d: int, index: Value, 
     """Computes `x[..., index[i, j, k], ...] = op(..., updates[i, j, k])`, like PyTorch's `scatter`, along dimension
     `d`."""
     others = tuple(i for i in range(x.type.rank) if i != d)
-    if any(x.type.shape[i] != index.type.shape[i] for i in others):
+    if any(ctx.extent(x, i) != ctx.extent(index, i) for i in others):
         return _scatter(ctx, op, x, _all_places(ctx, index, d), updates)
     # Then it is known that different rows are written to.
     numbers = ops.ScatterDimensionNumbers(

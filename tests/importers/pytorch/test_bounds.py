@@ -153,6 +153,7 @@ OF_IMAGES = {
     "enlarged": lambda x: functional.interpolate(x, scale_factor=1.5),
     "enlarged, linearly": lambda x: functional.interpolate(x, scale_factor=2, mode="bilinear"),
     "place of the largest of all": lambda x: x.argmax(),
+    "scatter to a part": lambda x: x.scatter_add(0, torch.zeros_like(x[:, :, 2:]).long(), x[:, :, 1:] * 2),
 }
 
 
