@@ -100,6 +100,24 @@ def transpose_of_stack(op):
     return Concatenate(parts, dimension=dimension, result=op.result.type)
 
 
+@pattern(Transpose)
+def transpose_of_interleaved(op):
+    """transpose(concatenate(reshape(x), ...), (p, last)) == concatenate(reshape(transpose(x, p)), ...)   (if the
+    reshapes only add the last dimension, whose elements are written together)"""
+    inner = op.operand.defining_op
+    if not isinstance(inner, Concatenate) or not op.result.type.is_static or len(inner.result.uses) != 1:
+        return None
+    *order, last = op.permutation
+    parts = [value.defining_op for value in inner.inputs]
+    if last != inner.dimension or not interleaves(inner.inputs, last):
+        return None
+    if not all(isinstance(part, Reshape) and (*part.operand.type.shape, 1) == part.result.type.shape for part in parts):
+        return None
+    each = op.result.type.with_shape(with_extent(op.result.type.static_shape, last, 1))
+    turned = [Reshape(Transpose(part.operand, permutation=tuple(order)).result, result=each).result for part in parts]
+    return Concatenate(turned, dimension=last, result=op.result.type)
+
+
 @pattern(Slice)
 def slice_of_concatenate(op):
     """slice(concatenate(x, y, ...)) == concatenate(slice(x), ...), without operands of which the slice has nothing

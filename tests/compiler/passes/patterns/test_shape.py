@@ -107,6 +107,10 @@ def join(b, dimension, *values):
     return b.add(ops.Concatenate(values, dimension))
 
 
+def interleaved(b, x, count):
+    return join(b, 3, *[b.add(ops.Reshape(x, result=tensor(2, 3, 4, 1, of=I32))) for _ in range(count)])
+
+
 def cut(b, x, dimension, start, limit, step=1):
     """Returns a slice of one dimension."""
     starts, limits, steps = [0] * x.type.rank, list(x.type.static_shape), [1] * x.type.rank
@@ -207,6 +211,19 @@ CASES: dict[str, tuple[Callable, list[str]]] = {
     "a stack transposed otherwise": (
         lambda b, x: transpose(b, b.add(ops.Concatenate([b.add(ops.Reshape(x, result=tensor(1, 2, 3, 4, of=I32)))] * 3,
         0)), 2, 1, 3, 0), ["reshape", "concatenate", "transpose"],
+    ),
+    "transposed rows of two": (
+        lambda b, x: transpose(b, interleaved(b, x, 2), 1, 2, 0, 3), ["transpose", "reshape"] * 2 + ["concatenate"],
+    ),
+    "rows of two that become columns": (
+        lambda b, x: transpose(b, interleaved(b, x, 2), 0, 1, 3, 2), ["reshape"] * 2 + ["concatenate"],
+    ),
+    "columns of rows of two": (
+        lambda b, x: transpose(b, interleaved(b, x, 2), 0, 3, 2, 1), ["reshape"] * 2 + ["concatenate", "transpose"],
+    ),
+    "transposed rows of nine": (
+        lambda b, x: transpose(b, interleaved(b, x, 9), 1, 2, 0, 3),
+        ["reshape"] * 9 + ["concatenate", "transpose"],
     ),
     "every other of every other": (
         lambda b, x: b.add(
