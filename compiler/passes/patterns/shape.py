@@ -108,13 +108,16 @@ def transpose_of_interleaved(op):
     if not isinstance(inner, Concatenate) or not op.result.type.is_static or len(inner.result.uses) != 1:
         return None
     *order, last = op.permutation
-    parts = [value.defining_op for value in inner.inputs]
     if last != inner.dimension or not interleaves(inner.inputs, last):
         return None
-    if not all(isinstance(part, Reshape) and (*part.operand.type.shape, 1) == part.result.type.shape for part in parts):
+    reshapes = (value.defining_op for value in inner.inputs)
+    parts = [
+        r.operand for r in reshapes if isinstance(r, Reshape) and (*r.operand.type.shape, 1) == r.result.type.shape
+    ]
+    if len(parts) < len(inner.inputs):
         return None
     each = op.result.type.with_shape(with_extent(op.result.type.static_shape, last, 1))
-    turned = [Reshape(Transpose(part.operand, permutation=tuple(order)).result, result=each).result for part in parts]
+    turned = [Reshape(Transpose(part, permutation=tuple(order)).result, result=each).result for part in parts]
     return Concatenate(turned, dimension=last, result=op.result.type)
 
 
