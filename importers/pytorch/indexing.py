@@ -13,7 +13,6 @@ from trivium.importers.extents import Extent, scalar_of
 from trivium.importers.pytorch.checking import check_elements, check_indices, check_rows, check_that
 from trivium.importers.pytorch.context import Context, Number, dim, rule
 from trivium.importers.pytorch.elementwise import floor_divide
-from trivium.importers.pytorch.reduction import scan
 from trivium.importers.selection import true_places
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -325,7 +324,7 @@ def masked_scatter(ctx: Context, x: Value, mask: Value, source: Value) -> Value:
     if ctx.checks_values:
         needed, given = ctx.reduce(ops.Add, chosen, [0]), scalar_of(ctx, math.prod(ctx.extents(source)))
         check_that(ctx, ctx.compare("LE", needed, given), "Number of elements of source < number of ones in mask")
-    place = ctx.minus(scan(ctx, ops.Add, chosen, 0), ctx.scalar(1, I64))
+    place = ctx.minus(ctx.cumulative(ops.Add, chosen, 0), ctx.scalar(1, I64))
     taken = ctx.take(ctx.flattened(source), ctx.reshape(place, shape))
     return ctx.select(mask, taken, x)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trivium.importers.emit import accumulation_type, highest, lowest
+from trivium.importers.emit import accumulation_type
 from trivium.importers.extents import Extent, scalar_of
-from trivium.importers.pytorch.context import Context, Number, dim, dims, rule
+from trivium.importers.pytorch.context import Context, dim, dims, rule
+from trivium.importers.pytorch.indexing import gather
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, F64, I64, UI64, is_complex, is_float
@@ -140,12 +141,8 @@ def cumsum(ctx: Context, x: Value, dim: int) -> Value:
     kind = ctx.result.element_type
     # PyTorch adds f32 in f64: the errors of all elements before one would add up in it.
     wide = ctx.convert(ctx.convert(x, kind), F64 if kind is F32 else accumulation_type(kind))
-    return ctx.convert(scan(ctx, ops.Add if "sum" in ctx.op else ops.Multiply, wide, dim), kind)
-
-
-def scan(ctx: Context, op: type, x: Value, d: int) -> Value:
-    """Combines each element with all elements before it."""
-    return ctx.cumulative(op, x, dim(d, x.type.rank)) if x.type.rank else x
+    op = ops.Add if "sum" in ctx.op else ops.Multiply
+    return ctx.convert(ctx.cumulative(op, wide, dim % x.type.rank) if x.type.rank else wide, kind)
 
 
 @rule("aten.cummax.default", "aten.cummin.default")
@@ -153,25 +150,12 @@ def cummax(ctx: Context, x: Value, dim: int) -> tuple[Value, Value]:
     """cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)"""
     if not x.type.rank:
         return x, ctx.scalar(0, I64)
-    d = dim % x.type.rank
-    largest = "max" in ctx.op
-    fill = lowest(x.type.element_type) if largest else highest(x.type.element_type)
-    indices, distance = ctx.iota(x.type.shape, d), 1
-    while distance < x.type.shape[d]:
-        before, place = _shifted(ctx, x, d, distance, fill), _shifted(ctx, indices, d, distance, 0)
-        # Of equal elements, the later one; a NaN is never replaced.
-        kept = ctx.compare("GE" if largest else "LE", x, before)
-        kept = ctx.binary(ops.Or, kept, ctx.compare("NE", x, x))
-        x, indices = ctx.select(kept, x, before), ctx.select(kept, indices, place)
-        distance *= 2
-    return x, indices
-
-
-def _shifted(ctx: Context, x: Value, d: int, distance: int, fill: Number) -> Value:
-    """Returns `x` moved along a dimension, with `fill` before it."""
-    low, high = [0] * x.type.rank, [0] * x.type.rank
-    low[d], high[d] = distance, -distance
-    return ctx.pad(x, low, high, fill)
+    d, extreme = dim % x.type.rank, ops.Maximum if "max" in ctx.op else ops.Minimum
+    # An element counts if it equals the extreme so far: of equal ones the later one, and every NaN.
+    kept = ctx.compare("EQ", x, ctx.cumulative(extreme, x, d))
+    kept = ctx.binary(ops.Or, kept, ctx.compare("NE", x, x))
+    indices = ctx.cumulative(ops.Maximum, ctx.select(kept, ctx.iota_like(x, d), ctx.scalar(0, I64)), d)
+    return gather(ctx, x, d, indices), indices
 
 
 @rule("aten.hash_tensor.default")

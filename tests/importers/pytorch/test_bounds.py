@@ -153,6 +153,8 @@ OF_IMAGES = {
     "enlarged": lambda x: functional.interpolate(x, scale_factor=1.5),
     "enlarged, linearly": lambda x: functional.interpolate(x, scale_factor=2, mode="bilinear"),
     "place of the largest of all": lambda x: x.argmax(),
+    "running extremes": lambda x: (*x.round().cummax(2), *x.round().cummin(3)),
+    "most frequent": lambda x: x.round().mode(2).values,
     "scatter to a part": lambda x: x.scatter_add(0, torch.zeros_like(x[:, :, 2:]).long(), x[:, :, 1:] * 2),
 }
 
