@@ -10,7 +10,7 @@ from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.random import dropped_out
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import is_boolean
+from trivium.ir.types import F64, is_boolean
 
 Dropped = Callable[[Value], Value]
 """Returns weights of attention, or their gradients, of which some have become zero and the others larger."""
@@ -139,8 +139,8 @@ def gradients(
     share = ctx.reduce(ops.Add, ctx.times(grad_out, out), (last,), keep=True)
     of_scores = ctx.times(weights, ctx.minus(of_weights, share))
     factor = ctx.convert(ctx.convert(of_scores, kind), wide) if rounded else of_scores
-    of_query = ctx.scaled(ctx.matmul(factor, key), _scale(query, scale))
-    of_key = ctx.scaled(ctx.matmul(ctx.transpose(factor, swap), query), _scale(query, scale))
+    of_query = _scaled(ctx, ctx.matmul(factor, key), query, scale)
+    of_key = _scaled(ctx, ctx.matmul(ctx.transpose(factor, swap), query), query, scale)
     of_key, of_value = (_summed_heads(ctx, x, own) for x in (of_key, of_value))
     return ctx.convert(of_query, kind), ctx.convert(of_key, kind), ctx.convert(of_value, kind), of_scores
 
@@ -178,7 +178,7 @@ def _scores(ctx: Context, query: Value, key: Value, mask: Value | None, causal: 
     """Returns `query @ key.T * scale`, with minus infinity where the mask forbids."""
     rank = key.type.rank
     transposed = ctx.transpose(key, [*range(rank - 2), rank - 1, rank - 2])
-    scores = ctx.matmul(ctx.scaled(query, _scale(query, scale)), transposed)
+    scores = ctx.matmul(_scaled(ctx, query, query, scale), transposed)
     kind = scores.type.element_type
     if causal:
         rows, columns = (ctx.iota(ctx.extents(scores)[-2:], d) for d in range(2))
@@ -190,8 +190,15 @@ def _scores(ctx: Context, query: Value, key: Value, mask: Value | None, causal: 
     return ctx.plus(scores, ctx.convert(mask, kind))
 
 
-def _scale(query: Value, scale: float | None) -> float:
-    return 1 / math.sqrt(query.type.shape[-1]) if scale is None else scale
+def _scaled(ctx: Context, x: Value, query: Value, scale: float | None) -> Value:
+    """Returns `x` times a factor, by default one over the root of the number of the query's features."""
+    if scale is not None:
+        return ctx.scaled(x, scale)
+    features = ctx.extent(query, query.type.rank - 1)
+    if isinstance(features, int):
+        return ctx.scaled(x, 1 / math.sqrt(features))
+    factor = ctx.over(ctx.scalar(1, F64), ctx.add(ops.Sqrt(ctx.number_as(features, F64))))
+    return ctx.times(x, ctx.convert(factor, x.type.element_type))
 
 
 def _finite(ctx: Context, x: Value) -> Value:

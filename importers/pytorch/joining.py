@@ -148,12 +148,12 @@ def select_scatter(ctx: Context, x: Value, src: Value, dim: int, index: Extent) 
 @rule("aten.diagonal_scatter.default")
 def diagonal_scatter(ctx: Context, x: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
     """diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"""
-    shape, rank = x.type.static_shape, x.type.rank
+    shape, rank = ctx.extents(x), x.type.rank
     row, column = dim1 % rank, dim2 % rank
     # An element of the diagonal is numbered by its row, or, below the main one, by its column.
     along = row if offset >= 0 else column
     last = src.type.rank - 1
-    length = [0] * last + [shape[along] - src.type.shape[last]]
+    length = [0] * last + [shape[along] - ctx.extent(src, last)]
     rest = [d for d in range(rank) if d not in (row, column)]
     values = ctx.pad(ctx.convert(src, x.type.element_type), [0] * (last + 1), length)
     spread = ctx.broadcast_in_dim(values, shape, [*rest, along])

@@ -153,6 +153,12 @@ OF_IMAGES = {
     "enlarged": lambda x: functional.interpolate(x, scale_factor=1.5),
     "enlarged, linearly": lambda x: functional.interpolate(x, scale_factor=2, mode="bilinear"),
     "place of the largest of all": lambda x: x.argmax(),
+    "attention": lambda x: functional.scaled_dot_product_attention(x.mT, x.mT, x.mT),
+    "attention, scaled": lambda x: functional.scaled_dot_product_attention(x.mT, x.mT, x.mT, is_causal=True, scale=0.3),
+    "written to diagonals": lambda x: (
+        torch.diagonal_scatter(x, x.diagonal(0, 2, 3) * 2, 0, 2, 3),
+        torch.diagonal_scatter(x, x.diagonal(-1, 3, 2) * 2, -1, 3, 2),
+    ),
     "running extremes": lambda x: (*x.round().cummax(2), *x.round().cummin(3)),
     "most frequent": lambda x: x.round().mode(2).values,
     "scatter to a part": lambda x: x.scatter_add(0, torch.zeros_like(x[:, :, 2:]).long(), x[:, :, 1:] * 2),
