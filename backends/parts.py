@@ -20,11 +20,13 @@ log = logging.getLogger("trivium.executable")
 
 @dataclass(frozen=True)
 class PartedExecutable:
-    """A program whose `rest` takes what `first` returns."""
+    """A program whose `rest` takes arguments of the whole and results of `first`: those with the numbers `passed`,
+    where results are counted after arguments."""
 
     graph: Module
     first: LoadedExecutable
     rest: LoadedExecutable
+    passed: Sequence[int]
 
     def __post_init__(self) -> None:
         log.info("%s runs in parts: its extents depend on what it computes", self.name)
@@ -48,11 +50,13 @@ class PartedExecutable:
 
     def execute(self, *arguments: object) -> list[np.ndarray]:
         """Runs on host arrays and returns new ones, which belong to the caller."""
-        return self.rest.execute(*self.first.execute(*arguments))
+        values = [*arguments, *self.first.execute(*arguments)]
+        return self.rest.execute(*(values[number] for number in self.passed))
 
     def execute_buffers(self, arguments: Sequence[Buffer]) -> Sequence[Buffer]:
         """Like `execute`, on buffers."""
-        return self.rest.execute_buffers(self.first.execute_buffers(arguments))
+        values = [*arguments, *self.first.execute_buffers(arguments)]
+        return self.rest.execute_buffers([values[number] for number in self.passed])
 
     def execute_at(self, pointers: Sequence[int]) -> None:
         """Always raises, since the results have no extents before it runs."""

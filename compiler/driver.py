@@ -65,8 +65,9 @@ class Backend(Protocol[E]):
         """Returns an executable that compiles for each new combination of shapes when it is called."""
         ...
 
-    def load_parts(self, module: Module, first: E, rest: E) -> E:
-        """Returns an executable of a module that runs two others, of which the second takes what the first returns."""
+    def load_parts(self, module: Module, first: E, rest: E, passed: Sequence[int]) -> E:
+        """Returns an executable of a module that runs two others. The second takes the values with the numbers
+        `passed` among the module's arguments and, after these, the results of the first."""
         ...
 
 
@@ -103,7 +104,7 @@ def _load_dynamic(inlined: Module, backend: Backend[E], options: CompileOptions,
             parts = split(unknown)
             first = _compile_static(parts.first, backend, options)
             rest = _load_dynamic(parts.rest, backend, options, parts.known)
-            return backend.load_parts(inlined, first, rest)
+            return backend.load_parts(inlined, first, rest, parts.passed)
         return _compile_static(static, backend, options)
 
     computed = tuple(sorted({*range(known), *shape_arguments(inlined.main)}))

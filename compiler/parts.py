@@ -1,6 +1,7 @@
 """Programs with extents that depend on the data that they compute with. Such a program becomes two: the first one
-ends where the extents are known, and returns them with everything that the rest needs; the rest, which takes these, is
-a program of dynamic shapes, to be compiled for the extents once they have been computed."""
+ends where the extents are known, and returns them with everything that the rest needs and that it has computed; the
+rest, which takes these and arguments, is a program of dynamic shapes, to be compiled for the extents once they have
+been computed."""
 
 from __future__ import annotations
 
@@ -30,11 +31,13 @@ class UnknownExtents(CompileError):
 
 
 class Parts(NamedTuple):
-    """The results of the first are the arguments of the second. The first has static shapes. The second is compiled
-    for the values of its first `known` arguments."""
+    """`first` takes the arguments of the whole program and has static shapes. `passed` says what `rest` takes: the
+    numbers of arguments of the whole or, counted after these, of results of `first`. It is compiled for the values of
+    the first `known` of them."""
 
     first: Module
     rest: Module
+    passed: tuple[int, ...]
     known: int
 
 
@@ -53,9 +56,12 @@ def split(unknown: UnknownExtents) -> Parts:
     passed = tuple(dict.fromkeys((*unknown.sizes, *(value for value in _used(after) if value in made))))
     if not all(isinstance(value.type, TensorType) and value.type.is_static for value in passed):
         raise unknown
-    first = _module(function.sym_name, function.arguments, before, passed)
+    arguments = function.arguments
+    computed = [value for value in passed if value not in arguments]
+    first = _module(function.sym_name, arguments, before, computed)
     rest = _module(function.sym_name, passed, [*constants, *after[:-1]], function.returned)
-    return Parts(first, rest, len(unknown.sizes))
+    numbers = {value: number for number, value in enumerate((*arguments, *computed))}
+    return Parts(first, rest, tuple(numbers[value] for value in passed), len(unknown.sizes))
 
 
 def _used(ops: Iterable[Operation]) -> Iterable[Value]:

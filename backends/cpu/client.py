@@ -158,9 +158,11 @@ class CpuClient:
         """Returns an executable that compiles for the shapes of each call."""
         return SpecializingExecutable(dynamic, self.devices[0])
 
-    def load_parts(self, module: Module, first: LoadedExecutable, rest: LoadedExecutable) -> LoadedExecutable:
+    def load_parts(
+        self, module: Module, first: LoadedExecutable, rest: LoadedExecutable, passed: Sequence[int]
+    ) -> LoadedExecutable:
         """Returns an executable that runs two others."""
-        return PartedExecutable(module, first, rest)
+        return PartedExecutable(module, first, rest, passed)
 
     def buffer_from_host(self, array: object, device: Device | None = None) -> CpuBuffer:
         """Returns a buffer that holds a copy of `array`, as PJRT promises."""

@@ -93,9 +93,10 @@ def unknown(text: str, shapes: list) -> UnknownExtents:
 def test_a_program_is_divided_where_an_extent_is_unknown() -> None:
     found = unknown(COUNTED, [(70,)])
     assert isinstance(found.op, DynamicIota)
-    first, rest, _ = split(found)
+    first, rest, passed, _ = split(found)
     first.verify()
     rest.verify()
+    assert passed == (1, 2)
     assert [str(kind) for kind in first.main.function_type.results] == ["tensor<1xi64>", "tensor<70xf32>"]
     assert first.main.function_type.results == rest.main.function_type.inputs
     assert any(isinstance(op, Constant) for op in rest.main.body.block), "constants are not passed on"
@@ -108,10 +109,11 @@ def test_a_program_is_divided_where_an_extent_is_unknown() -> None:
 def test_a_program_is_divided_before_a_conditional() -> None:
     found = unknown(INSIDE, [(70,), ()])
     assert isinstance(found.op, If)
-    first, rest, known = split(found)
+    first, rest, passed, known = split(found)
     first.verify()
     rest.verify()
-    assert (known, str(rest.main.function_type.inputs[0])) == (1, "tensor<i1>")
+    assert first.main.function_type.results == rest.main.function_type.inputs[1:], "arguments are not computed"
+    assert (passed, known, str(rest.main.function_type.inputs[0])) == ((1, 2), 1, "tensor<i1>")
     module = trivium.parse(INSIDE)
     run = trivium.compile(module)
     x = np.arange(3, 73)
