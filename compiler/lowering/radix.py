@@ -34,12 +34,14 @@ SHORTEST = 256
 @dataclass(frozen=True)
 class Key:
     """The unsigned integer of `bits` bits by which elements are sorted: `number` of them, in ascending or descending
-    order, floats by their total order. `is_element` says whether the number is the first element itself."""
+    order, floats by their total order. `is_element` says whether the number is the first element itself, `is_flag`
+    whether it is 0 or 1, from a single bit."""
 
     number: Callable[[LoweringContext, Sequence[Scalar]], Register]
     dtype: DType
     descending: bool
     is_element: bool
+    is_flag: bool = False
 
     @property
     def bits(self) -> int:
@@ -94,6 +96,12 @@ def key_of_number(element_type: Type, descending: bool) -> Key | None:
 
 def _key(number: Callable[..., Register], element_type: Type, descending: bool, is_element: bool) -> Key | None:
     dtype = dtype_of(element_type)
+    if dtype == "i1":
+
+        def in_a_byte(ctx: LoweringContext, elements: Sequence[Scalar]) -> Register:
+            return ctx.b.convert(number(ctx, elements), "ui8")
+
+        return Key(in_a_byte, DType("ui8"), descending, is_element=False, is_flag=True)
     bits = bit_width(dtype)
     known = bits in TYPES and (dtype not in FLOATS or dtype in ("bf16", "f16", "f32", "f64"))
     return Key(number, dtype, descending, is_element) if known else None

@@ -93,9 +93,9 @@ def copied_row(ctx: LoweringContext, sorting: Sorting, operand: Value, variables
     return row
 
 
-def temporary(sorting: Sorting, outer: Sequence[Variable], kind: Type) -> Row:
-    """A row of memory of the program, for each row that is sorted."""
-    shape = (*(v.extent for v in outer), sorting.extent)
+def temporary(sorting: Sorting, outer: Sequence[Variable], kind: Type, extent: int | None = None) -> Row:
+    """A row of memory of the program, for each row that is sorted, and as long unless it has another `extent`."""
+    shape = (*(v.extent for v in outer), sorting.extent if extent is None else extent)
     return Row(Temporary(tensor(*shape, of=kind), sorting.op), indices_of(outer))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trivium.compiler.kernel import Register
-from trivium.compiler.lowering import exchanges, key_sort, merging, place_sort, selection
+from trivium.compiler.lowering import exchanges, flag_sort, key_sort, merging, place_sort, selection
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, RunTimeIndex, Variable, indices_of, variable
 from trivium.compiler.lowering.launches import Launches, Temporary
@@ -77,6 +77,9 @@ def _sort(launches: Launches, sorting: Sorting) -> None:
         return
     if launches.target.shared_memory_bytes and sorting.is_order and sorting.extent >= merging.SHORTEST:
         merging.sort(launches, sorting)
+        return
+    if flag_sort.is_possible(sorting, launches.target):
+        flag_sort.sort(launches, sorting)
         return
     limits, (_, outer) = launches.target.fusion, sorting.variables()
     rows = math.prod(v.extent for v in outer)

@@ -248,7 +248,7 @@ def sort(g: Generator) -> None:
 def sort_long(g: Generator) -> None:
     """Rows that are long enough to be sorted by digits or by vectors, with many equal elements; the result has only a
     few of them."""
-    value = g.value(lambda kind: not is_complex(kind) and not is_boolean(kind), rank=1)
+    value = g.value(lambda kind: not is_complex(kind), rank=1)
     element, size = value.type.element_type, math.prod(value.type.shape)
     if not size:
         raise Rejected

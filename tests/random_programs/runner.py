@@ -40,6 +40,9 @@ POISON = 0xA5
 LITTLE_SCRATCH = 64
 """Bytes: rows of a few elements are sorted in it; longer ones take a launch for each pass."""
 
+SHORT_ROW = 5
+"""On two threads, rows of more elements are in blocks, or take a launch for each pass."""
+
 SPLITTING = {"split_cost": 60.0, "wake_cost": 60.0, "piece_cost": 2.0}
 """Work is split among threads, however small it is."""
 
@@ -93,7 +96,8 @@ class Configuration:
             if self.threads > 1:
                 # Those for tiles come first, and leave few products to the others.
                 facts["matrix_instructions"] = tuple(one for one in own.matrix_instructions if one.in_vectors)
-            facts["fusion"] = dataclasses.replace(own.fusion, scratch_bytes=LITTLE_SCRATCH)
+            row = SHORT_ROW if self.threads > 1 else own.fusion.serial_row
+            facts["fusion"] = dataclasses.replace(own.fusion, scratch_bytes=LITTLE_SCRATCH, serial_row=row)
             facts["shared_result_bytes"] = 1
         if self.threads > 1:
             facts["cache_bytes"] = CACHE_BYTES
