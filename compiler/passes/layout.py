@@ -64,7 +64,7 @@ class _Sinking:
         self._twins: dict[Value, Value] = {}
 
     def run(self) -> bool:
-        if not any(isinstance(op, ops.Convolution) and _gains(op) for op in self._block):
+        if not any((isinstance(op, ops.Convolution) and _gains(op)) or _resizes(op) for op in self._block):
             return False
         changed = False
         for op in list(self._block):
@@ -105,7 +105,9 @@ class _Sinking:
         ranked = [operand for operand in op.operands if _rank_of(operand) == rank]
         missing = [operand for operand in ranked if operand not in self._twins and not _is_cheap(operand)]
         known = [operand for operand in ranked if operand in self._twins]
-        if len(known) <= len(missing) or any(_rank_of(o) not in (0, rank) for o in op.operands):
+        others = [operand for operand in op.operands if operand not in ranked]
+        indices = [op.start_indices] if isinstance(op, ops.Gather) else []
+        if len(known) <= len(missing) or any(_rank_of(o) != 0 and o not in indices for o in others):
             return False
         rewriter = Rewriter(op)
         operands = [self._twin(rewriter, operand) if operand in ranked else operand for operand in op.operands]
@@ -171,6 +173,11 @@ def to_last(rank: int) -> tuple[int, ...]:
 def to_first(rank: int) -> tuple[int, ...]:
     """Returns the permutation that moves the last dimension to place 1."""
     return (0, rank - 1, *range(1, rank - 1))
+
+
+def _resizes(op: Operation) -> bool:
+    """Whether lines or columns of images are chosen, as where they are interpolated."""
+    return isinstance(op, ops.Gather) and op.operand.type.rank > 3 and _gather(op) is not None
 
 
 def _moves_features(op: ops.Transpose) -> bool:
@@ -254,6 +261,24 @@ def _slice(op: ops.Slice) -> dict[str, Any]:
     return _moved_lists(op, SLICED)
 
 
+def _gather(op: ops.Gather) -> dict[str, Any] | None:
+    """Handles those that choose slices along one dimension."""
+    numbers, rank = op.dimension_numbers, op.operand.type.rank
+    if len(numbers.start_index_map) != 1 or op.start_indices.type.rank != 1 or numbers.index_vector_dim != 1:
+        return None
+    (d,) = numbers.start_index_map
+    if numbers != _choosing(rank, d):
+        return None
+    changed = {"dimension_numbers": _choosing(rank, to_last(rank).index(d)), "slice_sizes": _moved(op.slice_sizes)}
+    return op.attributes | changed
+
+
+def _choosing(rank: int, dimension: int) -> ops.GatherDimensionNumbers:
+    """Returns the numbers of a gather of slices along a dimension, at a list of indices."""
+    others = tuple(d for d in range(rank) if d != dimension)
+    return ops.GatherDimensionNumbers(others, (dimension,), (), (), (dimension,), 1)
+
+
 def _concatenate(op: ops.Concatenate) -> dict[str, Any]:
     return op.attributes | {"dimension": to_last(op.result.type.rank).index(op.dimension)}
 
@@ -282,6 +307,7 @@ _RULES: dict[type, Callable[[Any], dict[str, Any] | None]] = {
     ops.ReduceWindow: _reduce_window,
     ops.Pad: _pad,
     ops.Slice: _slice,
+    ops.Gather: _gather,
     ops.Concatenate: _concatenate,
     ops.Reverse: _reverse,
     ops.Reduce: _reduce,

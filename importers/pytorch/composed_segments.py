@@ -43,7 +43,8 @@ def embedding_bag(
     starts = offsets[:-1] if include_last_offset else offsets
     count, width = starts.shape[0], weight.shape[1]
     places = torch.arange(indices.shape[0])
-    bag = torch.searchsorted(starts.to(torch.int64), places, right=True) - 1
+    begun = torch.zeros(indices.shape[0] + 1, dtype=torch.int64)
+    bag = begun.index_add(0, starts.to(torch.int64), torch.ones_like(starts, dtype=torch.int64)).cumsum(0)[:-1] - 1
     # What is after the last offset is in no bag.
     outside = places >= offsets[-1] if include_last_offset else torch.zeros_like(places, dtype=torch.bool)
     counted = ((indices != padding_idx) & ~outside).unsqueeze(1)
@@ -60,8 +61,11 @@ def embedding_bag(
         present = first < indices.shape[0]
         at = indices[first.clamp(max=max(indices.shape[0] - 1, 0))] if indices.shape[0] else first
         return torch.where(present, best, 0), stated, sizes, torch.where(present, at, 0)
-    scale = counted.to(rows.dtype) if per_sample_weights is None else counted * per_sample_weights.unsqueeze(1)
-    total = torch.zeros((count, width), dtype=rows.dtype).index_add(0, bag, torch.where(counted, rows * scale, 0))
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    if padding_idx >= 0 or include_last_offset:
+        rows = torch.where(counted, rows, 0)
+    total = torch.zeros((count, width), dtype=rows.dtype).index_add(0, bag, rows)
     if mode == MEAN:
         total = total / sizes.clamp(min=1).unsqueeze(1).to(total.dtype)
     return total, stated, sizes, torch.zeros(count, dtype=torch.int64)

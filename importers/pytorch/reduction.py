@@ -9,6 +9,7 @@ from trivium.importers.emit import accumulation_type
 from trivium.importers.extents import Extent, scalar_of
 from trivium.importers.pytorch.context import Context, dim, dims, rule
 from trivium.importers.pytorch.indexing import gather
+from trivium.importers.searching import places_in
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, F64, I64, UI64, is_complex, is_float
@@ -243,15 +244,15 @@ def searchsorted(
 ) -> Value:
     """searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str?
     side=None, Tensor? sorter=None) -> Tensor"""
+    if sorter is not None:
+        sorted_sequence = gather(ctx, sorted_sequence, sorted_sequence.type.rank - 1, sorter)
     sequence, x = ctx.promoted(sorted_sequence, x)
-    # The position of a number is the count of elements of the sequence before it, in whatever order they are.
-    rows = ctx.unsqueeze(sequence, [sequence.type.rank - 1]) if sequence.type.rank > 1 else sequence
-    before = ctx.compare("LE" if right or side == "right" else "LT", rows, ctx.unsqueeze(x, [x.type.rank]))
-    if is_float(x.type.element_type):
-        # The place of NaN is the end.
-        before = ctx.binary(ops.Or, before, ctx.unsqueeze(ctx.compare("NE", x, x), [x.type.rank]))
-    counted = ctx.convert(before, ctx.result.element_type)
-    return ctx.reduce(ops.Add, counted, (counted.type.rank - 1,))
+    after = "GT" if right or side == "right" else "GE"
+
+    def before(elements: Value, numbers: Value) -> Value:
+        return ctx.add(ops.Not(ctx.compare(after, elements, numbers)))  # holds for NaN, whose place is the end
+
+    return places_in(ctx, sequence, x, before, ctx.result.element_type)
 
 
 # Softmax

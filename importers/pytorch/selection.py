@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 
@@ -10,6 +11,7 @@ from trivium.importers.extents import Size, larger
 from trivium.importers.pytorch.checking import check_not_negative
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.indexing import scatter_into
+from trivium.importers.searching import places_in
 from trivium.importers.selection import selected, true_places
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -44,8 +46,7 @@ def repeat_interleave(ctx: Context, repeats: Value, *, output_size: int | None =
     total = ctx.reshape(ctx.slice(ends, 0, repeats.type.size - 1, repeats.type.size), ())
     places = ctx.iota([Size(ctx, total, is_extent=True)], 0)
     # As many indices end at or before a place as it comes after.
-    passed = ctx.compare("GE", ctx.unsqueeze(places, [1]), ctx.unsqueeze(ends, [0]))
-    return ctx.convert(ctx.reduce(ops.Add, ctx.convert(passed, I64), [1]), kind)
+    return places_in(ctx, ends, places, partial(ctx.compare, "LE"), kind)
 
 
 @rule("aten.bincount.default")

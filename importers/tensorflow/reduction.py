@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import ml_dtypes
 import numpy as np
 
 from trivium.importers.emit import lowest, neutral
 from trivium.importers.extents import Extent
+from trivium.importers.searching import places_in
 from trivium.importers.tensorflow.context import Context, Known, Tensor, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, F64, I32, I64, ElementType, is_complex, is_float, is_integer
+from trivium.ir.types import F32, F64, I32, I64, is_complex, is_float, is_integer
 
 REDUCTIONS = {
     "All": ops.And,
@@ -145,25 +147,24 @@ def in_top_k(ctx: Context, predictions: Value, targets: Value, k: Known) -> Valu
 def bucketize(ctx: Context, input: Value, *, boundaries: tuple[float, ...]) -> Value:
     """Bucketize(input; boundaries) -> output"""
     edges = ctx.elements(np.array(boundaries, np.float32))
-    return _count_before(ctx, "LE", edges, ctx.convert(input, F32), ctx.element_type)
+    return _upper_bound(ctx, edges, ctx.convert(input, F32))
 
 
 @rule("LowerBound")
 def lower_bound(ctx: Context, sorted_inputs: Value, values: Value) -> Value:
     """LowerBound(sorted_inputs, values) -> output"""
-    return _count_before(ctx, "LT", ctx.unsqueeze(sorted_inputs, [1]), values, ctx.element_type)
+    return places_in(ctx, sorted_inputs, values, partial(ctx.compare, "LT"), ctx.element_type)
 
 
 @rule("UpperBound")
 def upper_bound(ctx: Context, sorted_inputs: Value, values: Value) -> Value:
     """UpperBound(sorted_inputs, values) -> output"""
-    return _count_before(ctx, "LE", ctx.unsqueeze(sorted_inputs, [1]), values, ctx.element_type)
+    return _upper_bound(ctx, sorted_inputs, values)
 
 
-def _count_before(ctx: Context, direction: str, edges: Value, x: Value, kind: ElementType) -> Value:
-    """Returns for each element the number of edges, which are along the last dimension, before it."""
-    hits = ctx.compare(direction, edges, ctx.unsqueeze(x, [x.type.rank]))
-    return ctx.reduce(ops.Add, ctx.convert(hits, kind), [x.type.rank])
+def _upper_bound(ctx: Context, rows: Value, x: Value) -> Value:
+    """Returns how many elements of its row are not greater than each number; none are greater than NaN."""
+    return places_in(ctx, rows, x, lambda one, other: ctx.add(ops.Not(ctx.compare("GT", one, other))), ctx.element_type)
 
 
 # Scans

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from tests.random_programs.generator import Generator, Rejected, scalars
+from trivium.compiler.passes.layout import to_first, to_last
 from trivium.ir import ops
 from trivium.ir.builder import region
 from trivium.ir.core import Region, Value
@@ -278,8 +279,12 @@ def resize(g: Generator) -> None:
 
 
 def interpolate(g: Generator) -> None:
-    """Elements on grids of computed rows and columns, combined in pairs, as resizing does."""
+    """Elements on grids of computed rows and columns, combined in pairs, as resizing does; some of an image whose
+    features are last in memory."""
     value = g.value(lambda kind: not is_boolean(kind), rank=1)
+    features_last = g.chance(0.2) and value.type.rank > 3
+    if features_last:
+        value = g.add(ops.Transpose(value, to_first(value.type.rank)))
     rank, shape = value.type.rank, value.type.shape
     if 0 in shape:
         raise Rejected
@@ -297,7 +302,7 @@ def interpolate(g: Generator) -> None:
         spread = g.add(ops.BroadcastInDim(weights, (d,), result=kind))
         pairs = zip(corners[::2], corners[1::2], strict=True)
         corners = [g.add(ops.Add(a, g.add(ops.Multiply(g.add(ops.Subtract(b, a)), spread)))) for a, b in pairs]
-    g.offer(*corners)
+    g.offer(*(g.add(ops.Transpose(each, to_last(rank))) if features_last else each for each in corners))
 
 
 def _on_grid(g: Generator, value: Value, chosen: dict[int, Value]) -> Value:

@@ -3,7 +3,7 @@ other ops need the features in another dimension."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import ml_dtypes
 import numpy as np
@@ -72,6 +72,14 @@ def kinds(module: Module, *kept: type) -> list[str]:
     return [op.NAME.rpartition(".")[2] for op in module.walk() if isinstance(op, kept)]
 
 
+def lines(b: Builder, x: Value, dimension: int, places: Sequence[int]) -> Value:
+    """Slices along a dimension, chosen as where images are resized."""
+    rank, sizes = x.type.rank, [1 if d == dimension else n for d, n in enumerate(x.type.static_shape)]
+    others = tuple(d for d in range(rank) if d != dimension)
+    numbers = ops.GatherDimensionNumbers(others, (dimension,), (), (), (dimension,), 1)
+    return b.add(ops.Gather(x, b.add(ops.Constant(np.array(places, np.int64))), numbers, sizes))
+
+
 def relu(b: Builder, x: Value) -> Value:
     return b.add(ops.Maximum(x, splat(b, 0, x.type)))
 
@@ -124,6 +132,7 @@ def step(b: Builder, values: list[Value], rng: np.random.Generator) -> Value | N
             )
         )[0],
         lambda: relu(b, convolution(b, x, 2, seed=at)),
+        lambda: lines(b, x, at, rng.integers(-1, shape[at] + 1, shape[at] + 1).tolist()),
     ]
     if not 2 < rank < 6 or min(shape[2:]) < 2 or x.type.size > 2000:
         return None
@@ -167,6 +176,22 @@ def test_images_that_are_given_with_features_last() -> None:
     moved = [op for op in after.walk() if isinstance(op, ops.Transpose)]
     # What is left is of what was spread, which is computed where it is used.
     assert [op.operand.type.static_shape for op in moved] in ([], [(2, 3, 6, 5)])
+
+
+def test_images_that_are_resized() -> None:
+    """Between two convolutions, and without any if the features come last in what is given and returned."""
+
+    def resized(b, x):
+        wider = b.add(ops.Multiply(*(lines(b, x, 3, places) for places in ([0, 0, 1, 2, 4], [0, 2, 2, 3, 4]))))
+        return relu(b, lines(b, wider, 2, [4, 4, 0]))
+
+    module = program_of([KIND], lambda b, x: convolution(b, resized(b, convolution(b, x, 4)), 2))
+    assert kinds(laid_out(module, given(KIND)), ops.Transpose) == ["transpose"] * 2
+    last = tensor(2, 5, 5, 3, of=F32)
+    module = program_of(
+        [last], lambda b, x: b.add(ops.Transpose(resized(b, b.add(ops.Transpose(x, to_first(4)))), to_last(4)))
+    )
+    assert kinds(laid_out(module, given(last)), ops.Transpose, ops.Gather) == ["gather"] * 3
 
 
 def test_values_that_are_used_both_ways() -> None:

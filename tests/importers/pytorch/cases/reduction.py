@@ -66,6 +66,12 @@ CASES = [
     case("searchsorted.Tensor", v(1.0, 2.0, 2.0, 5.0), v(2.0, 0.0, 9.0, 5.0, NAN, -NAN)),
     case("searchsorted.Tensor", i(3, 6).sort()[0], i(3, 2), right=True, out_int32=True),
     case("searchsorted.Tensor", v(2.0, 5.0, 1.0), f(3, 2), sorter=v(2, 0, 1)),
+    # Long rows, one of which is not in order, and one that ends with NaN.
+    case("searchsorted.Tensor", f(2, 3, 80).sort()[0], f(2, 3, 5)),
+    case("searchsorted.Tensor", i(2, 100).sort()[0], i(2, 7), right=True, out_int32=True),
+    case("searchsorted.Tensor", f(65), torch.cat([f(4, 30).flatten(), v(NAN, -NAN, INF, -INF)])),
+    case("searchsorted.Tensor", torch.cat([f(70), v(NAN, NAN)]).sort()[0], f(50), right=True),
+    case("searchsorted.Tensor", f(90), f(40), sorter=f(90).argsort()),
     case("topk.default", f(5, 2), 3, 0, False),
     *(case(f"{name}softmax.default", f(2, 5), 1, False) for name in ("_", "_log_")),
     *(case(f"{name}softmax.int", f(2, 5, dtype=torch.float64), -1) for name in ("", "log_")),
