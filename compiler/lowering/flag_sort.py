@@ -12,14 +12,9 @@ from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variab
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.row import Row
 from trivium.compiler.lowering.scalars import Scalar
-from trivium.compiler.lowering.sorted_rows import Sorting, stored, temporary
+from trivium.compiler.lowering.sorted_rows import Sorting, readable, temporary
 from trivium.compiler.target import Target
-from trivium.ir import ops
-from trivium.ir.core import Value
 from trivium.ir.types import I64
-
-Rows = Sequence[Row | Value]
-"""The rows of the operands, in memory or, where that is as fast, computed when they are read."""
 
 
 def is_possible(sorting: Sorting, target: Target) -> bool:
@@ -30,14 +25,8 @@ def is_possible(sorting: Sorting, target: Target) -> bool:
 def sort(launches: Launches, sorting: Sorting) -> None:
     """Sorts each row in one launch or, in blocks, in three."""
     variables, outer = sorting.variables()
-    around = indices_of(outer)
-    before, after = around[: sorting.dimension], around[sorting.dimension :]
-    rows = [
-        operand if isinstance(operand.defining_op, ops.Iota) else Row(stored(launches, sorting, n), before, after)
-        for n, operand in enumerate(sorting.operands)
-    ]
     block = launches.target.fusion.serial_row
-    work = _FlagSort(sorting, rows, variables, block)
+    work = _FlagSort(sorting, readable(launches, sorting, outer), variables, block)
     if sorting.extent <= block:
         with launches.kernel() as ctx, ctx.nest(outer):
             zero, extent = ctx.b.index(0), ctx.b.index(sorting.extent)
@@ -67,7 +56,7 @@ class _FlagSort:
     """The passes over the rows of a sorting problem, in blocks of `block` elements. The loops over all dimensions have
     these variables."""
 
-    def __init__(self, sorting: Sorting, rows: Rows, variables: Sequence[Variable], block: int) -> None:
+    def __init__(self, sorting: Sorting, rows: Sequence[Row], variables: Sequence[Variable], block: int) -> None:
         self.sorting, self.rows, self.variables, self.block = sorting, rows, variables, block
 
     def piece(self, ctx: LoweringContext, number: Index) -> tuple[Register, Register]:
@@ -111,9 +100,7 @@ class _FlagSort:
         return (*indices[: self.sorting.dimension], along, *indices[self.sorting.dimension + 1 :])
 
     def _elements(self, ctx: LoweringContext, index: Index) -> list[Scalar]:
-        return [
-            row.load(ctx, index) if isinstance(row, Row) else ctx.element(row, self._at(index)) for row in self.rows
-        ]
+        return [row.load(ctx, index) for row in self.rows]
 
     def _is_first(self, ctx: LoweringContext, elements: list[Scalar]) -> Register:
         """Whether an element is among the first ones."""

@@ -3,9 +3,11 @@ blocks of it have none that is larger than the last of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trivium.compiler.kernel import Register
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.index import Index, RunTimeIndex, Variable, constant, indices_of, variable
+from trivium.compiler.lowering.index import Index, RunTimeIndex, Variable, constant, variable
 from trivium.compiler.lowering.row import Row
 from trivium.compiler.lowering.scalars import Scalar
 from trivium.ir.types import I32, Type
@@ -17,24 +19,21 @@ MOST = 64
 """Elements that are kept sorted: each new one moves half of them, or all of them in the worst case."""
 
 
-def padded(extent: int) -> int:
-    """The length of a row that consists of whole blocks."""
-    return -(-extent // BLOCK) * BLOCK
-
-
 def select(ctx: LoweringContext, keys: Row, kind: Type, extent: int, count: int) -> Row:
-    """Returns the places of the `count` largest keys, of which equal ones stay in order. `keys` are unsigned integers,
-    and have room for whole blocks."""
+    """Returns the places of the `count` largest keys, of which equal ones stay in order. `keys` are unsigned
+    integers."""
     b = ctx.b
     best, places = Row(ctx.scratch(kind, [count])), Row(ctx.scratch(I32, [count]))
-    behind = Variable(padded(extent) - extent)
-    zero = b.constant(0, "i64")
-    if behind.extent:
-        with ctx.parallel([behind]):
-            at = indices_of([behind])[0] if behind.extent > 1 else constant(0)
-            keys.store(ctx, at + extent, _smallest(ctx, kind))
-    block, element = Variable(padded(extent) // BLOCK), Variable(BLOCK)
-    with ctx.inside(b.sequential(block.extent, inits=[_smallest(ctx, kind), zero]), [block]) as outer:
+
+    def scanned(first: Index, length: int, state: Sequence[Register]) -> list[Register]:
+        with ctx.inside(b.sequential(length, inits=state), [Variable(length)]) as inner:
+            place = first + variable(RunTimeIndex(inner.index, length - 1))
+            inner.yield_(*_considered(ctx, (best, places), keys, place, inner.carried, count))
+        return inner.results
+
+    state: Sequence[Register] = (_smallest(ctx, kind), b.constant(0, "i64"))
+    block, element = Variable(extent // BLOCK), Variable(BLOCK)
+    with ctx.inside(b.sequential(block.extent, inits=state), [block]) as outer:
         first = variable(RunTimeIndex(outer.index, block.extent - 1)) * BLOCK
         with ctx.inside(b.reduction(BLOCK, inits=[_smallest(ctx, kind)], combiner="maximum"), [element]) as largest:
             largest.yield_(_number(keys.load(ctx, first + variable(RunTimeIndex(largest.index, BLOCK - 1)))))
@@ -42,12 +41,11 @@ def select(ctx: LoweringContext, keys: Row, kind: Type, extent: int, count: int)
         takes = b.apply("or", b.compare("GT", largest.result, last), b.compare("LT", known, count))
 
         def scan() -> tuple[Register, ...]:
-            with ctx.inside(b.sequential(BLOCK, inits=[last, known]), [Variable(BLOCK)]) as inner:
-                place = first + variable(RunTimeIndex(inner.index, BLOCK - 1))
-                inner.yield_(*_considered(ctx, (best, places), keys, place, inner.carried, count))
-            return tuple(inner.results)
+            return tuple(scanned(first, BLOCK, outer.carried))
 
         outer.yield_(*ctx.choose(takes, scan, lambda: (last, known)))  # type: ignore[misc]
+    if extent % BLOCK:
+        scanned(constant(extent // BLOCK * BLOCK), extent % BLOCK, outer.results)
     return places
 
 

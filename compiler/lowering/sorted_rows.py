@@ -16,6 +16,7 @@ from trivium.compiler.lowering.radix import SHORTEST, Key
 from trivium.compiler.lowering.row import Row
 from trivium.compiler.lowering.scalars import Scalar
 from trivium.ir.core import Operation, Value
+from trivium.ir.ops import Iota
 from trivium.ir.types import I32, I64, Type, tensor
 
 Less = Callable[[LoweringContext, list[Scalar], list[Scalar]], Register]
@@ -50,7 +51,13 @@ class Sorting:
         """The most scratch memory of one row: its elements, and twice their places and keys, if it has any."""
         elements = sum(operand.type.dtype.itemsize for operand in self.operands)
         digits = self.key.bits // 8 + I32.dtype.itemsize if self.key and self.has_digits else I64.dtype.itemsize
-        return (self.extent + selection.BLOCK) * (elements + 2 * digits)
+        return self.extent * (elements + 2 * digits)
+
+    @property
+    def kept_bytes(self) -> int:
+        """The scratch memory of the first elements of a row: their keys and places."""
+        assert self.key is not None
+        return self.count * (self.key.bits // 8 + I32.dtype.itemsize)
 
     @property
     def has_digits(self) -> bool:
@@ -108,6 +115,25 @@ def stored(launches: Launches, sorting: Sorting, number: int) -> Argument:
     with launches.kernel(f"_operand{number}") as ctx, ctx.nest(variables):
         ctx.store(stored, indices_of(variables), ctx.element(operand, indices_of(variables)))
     return stored
+
+
+@dataclass(frozen=True)
+class Computed(Row):
+    """The elements of a value, which are computed when they are read."""
+
+    def load(self, ctx: LoweringContext, index: Index) -> Scalar:
+        assert isinstance(self.memory, Value)
+        return ctx.element(self.memory, (*self.before, index, *self.after))
+
+
+def readable(launches: Launches, sorting: Sorting, outer: Sequence[Variable]) -> list[Row]:
+    """Returns the rows of the operands as any launch can read them: in memory, or computed where that is as fast."""
+    around = indices_of(outer)
+    at = around[: sorting.dimension], around[sorting.dimension :]
+    return [
+        Computed(operand, *at) if isinstance(operand.defining_op, Iota) else Row(stored(launches, sorting, n), *at)
+        for n, operand in enumerate(sorting.operands)
+    ]
 
 
 def where(ctx: LoweringContext, flags: Temporary | None, outer: Sequence[Variable]) -> AbstractContextManager[object]:

@@ -16,11 +16,11 @@ from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, RunTimeIndex, Variable, indices_of, variable
 from trivium.compiler.lowering.launches import Launches, Temporary
 from trivium.compiler.lowering.orders import is_order
-from trivium.compiler.lowering.radix import COUNTS, Order, distribute, key_of, key_of_number, passes
+from trivium.compiler.lowering.radix import COUNTS, Key, Order, distribute, key_of, key_of_number, passes
 from trivium.compiler.lowering.row import Row
 from trivium.compiler.lowering.rules import kernel
 from trivium.compiler.lowering.scalars import Scalar, dtype_of
-from trivium.compiler.lowering.sorted_rows import Sorting, copied_row, stored, temporary, where, widths
+from trivium.compiler.lowering.sorted_rows import Sorting, copied_row, readable, temporary, where, widths
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.types import I32, I64, Type
@@ -97,6 +97,8 @@ def _sort(launches: Launches, sorting: Sorting) -> None:
             key_sort.sort_in_passes(launches, sorting, in_order)
     elif in_scratch:
         _sort_in_scratch(launches, sorting)
+    elif sorting.is_selection and sorting.kept_bytes <= limits.scratch_bytes:
+        _select_in_memory(launches, sorting)
     else:
         _sort_in_passes(launches, sorting)
 
@@ -139,7 +141,7 @@ def _distributed(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], al
     assert key is not None
     source, target = (Order(Row(ctx.scratch(key.type, [extent])), Row(ctx.scratch(I32, [extent]))) for _ in range(2))
     with ctx.parallel([along]):
-        _begin_keys(ctx, sorting, rows, source, along)
+        _store_keys(ctx, key, rows, source.keys, along)  # the first pass knows their places
     for step in passes(key.bits, extent):
         distribute(ctx, step, source, target, extent)
         source, target = target, source
@@ -148,28 +150,46 @@ def _distributed(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], al
 
 def _selected(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], along: Variable) -> Row:
     """Finds the first elements of a row, and returns their order."""
-    assert sorting.key is not None
-    key = replace(sorting.key, descending=not sorting.key.descending)
-    keys = Row(ctx.scratch(key.type, [selection.padded(sorting.extent)]))
+    key = _largest_first(sorting)
+    keys = Row(ctx.scratch(key.type, [sorting.extent]))
     with ctx.parallel([along]):
-        (index,) = indices_of([along])
-        keys.store(ctx, index, key(ctx, [row.load(ctx, index) for row in rows]))
+        _store_keys(ctx, key, rows, keys, along)
     return selection.select(ctx, keys, key.type, sorting.extent, sorting.count)
 
 
-def _begin_keys(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], order: Order, along: Variable) -> None:
-    """Stores the keys of a row's elements; the first pass knows their places."""
+def _largest_first(sorting: Sorting) -> Key:
+    """Returns a key that is the larger the earlier an element comes."""
     assert sorting.key is not None
+    return replace(sorting.key, descending=not sorting.key.descending)
+
+
+def _select_in_memory(launches: Launches, sorting: Sorting) -> None:
+    """Finds the first elements of rows whose keys do not fit in scratch."""
+    variables, outer = sorting.variables()
+    rows, along, first = (
+        readable(launches, sorting, outer),
+        variables[sorting.dimension],
+        Variable(sorting.count),
+    )
+    key = _largest_first(sorting)
+    keys = temporary(sorting, outer, key.type)
+    with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]):
+        _store_keys(ctx, key, rows, keys, along)
+    with launches.kernel("_select") as ctx, ctx.nest(outer):
+        order = selection.select(ctx, keys, key.type, sorting.extent, sorting.count)
+        with ctx.parallel([first]):
+            sorting.end(ctx, rows, order, sorting.at(variables, first))
+
+
+def _store_keys(ctx: LoweringContext, key: Key, rows: Sequence[Row], keys: Row, along: Variable) -> None:
+    """Stores the keys of a row's elements."""
     (index,) = indices_of([along])
-    order.keys.store(ctx, index, sorting.key(ctx, [row.load(ctx, index) for row in rows]))
+    keys.store(ctx, index, key(ctx, [row.load(ctx, index) for row in rows]))
 
 
 def _sort_in_passes(launches: Launches, sorting: Sorting) -> None:
     variables, outer = sorting.variables()
-    around = indices_of(outer)
-    before, after = around[: sorting.dimension], around[sorting.dimension :]
-    rows = [Row(stored(launches, sorting, n), before, after) for n in range(len(sorting.operands))]
-    along = variables[sorting.dimension]
+    rows, along = readable(launches, sorting, outer), variables[sorting.dimension]
     if place_sort.is_possible(sorting, launches.target):
         order = place_sort.sort_in_passes(launches, sorting, rows, outer, along)
     else:
@@ -206,13 +226,12 @@ def _distribute_in_passes(
     only: Temporary | None = None,
 ) -> Row:
     """Sorts rows by digits, `only` those for which a flag is set, and returns the order."""
-    assert sorting.key is not None
-    source, target = (
-        Order(temporary(sorting, outer, sorting.key.type), temporary(sorting, outer, I32)) for _ in range(2)
-    )
+    key = sorting.key
+    assert key is not None
+    source, target = (Order(temporary(sorting, outer, key.type), temporary(sorting, outer, I32)) for _ in range(2))
     with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]), where(ctx, only, outer):
-        _begin_keys(ctx, sorting, rows, source, along)
-    for step in passes(sorting.key.bits, sorting.extent):
+        _store_keys(ctx, key, rows, source.keys, along)
+    for step in passes(key.bits, sorting.extent):
         with launches.kernel(f"_digit{step.shift}") as ctx, ctx.nest(outer), where(ctx, only, outer):
             distribute(ctx, step, source, target, sorting.extent)
         source, target = target, source

@@ -63,5 +63,5 @@ def test_integers_are_as_wide_as_keys_and_places() -> None:
 
 def test_a_long_row_takes_a_launch_for_each_step() -> None:
     module = sorted_rows((VECTORS.fusion.serial_row + 1,), 0, F32, DIRECTIONS.LT)
-    assert names(lowered(module, VECTORS)) == ["_operand1", "_begin", "_places", "_end"]
+    assert names(lowered(module, VECTORS)) == ["_begin", "_places", "_end"]
     assert "_digit0" in names(lowered(module, TARGET))
