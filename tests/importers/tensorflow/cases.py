@@ -26,7 +26,6 @@ def ints(*values: int, dtype: type = np.int32) -> np.ndarray:
 
 X, Y, ROW = normal(3, 4), normal(3, 4), normal(4)
 P, Q = positive(3, 4), positive(3, 4)
-LONG_ROWS = normal(2, 90)
 WHOLE, DIVISORS = ints(7, -7, 5, -3), ints(2, 2, -3, -2)
 B, C = np.array([True, False, True, False]), np.array([True, True, False, False])
 ROWS = np.stack([ints(1, 3, 3, 0), ints(2, 5, 1, 1)])
@@ -189,10 +188,6 @@ REDUCTIONS = [
     case("Bucketize", lambda x: raw.Bucketize(input=x, boundaries=[-0.5, 0.0, 0.7]), X),
     case("LowerBound", lambda x, y: tf.searchsorted(tf.sort(x), y), X, Y),
     case("UpperBound", lambda x, y: tf.searchsorted(tf.sort(x), y, "right"), X, Y),
-    *(
-        case(name, lambda x, y, side=side: tf.searchsorted(tf.sort(x), y, side), LONG_ROWS, LONG_ROWS[:, :20])
-        for name, side in (("LowerBound", "left"), ("UpperBound", "right"))
-    ),
     case("DenseBincount", lambda x: raw.DenseBincount(input=x, size=5, weights=tf.zeros([0])), ints(1, 3, 3, 0)),
     *(
         case("DenseBincount", lambda x, w, b=b: raw.DenseBincount(input=x, size=4, weights=w, binary_output=b), x, w)

@@ -212,4 +212,9 @@ WINDOWS = [
         )
     ),
 ]  # fmt: skip
-VARIOUS_CASES: list[Case] = [*BITS, *GRADIENTS, *FORMATS, *SPARSE, *QUANTIZED, *COLORS, *BEST, *WINDOWS]
+LONG_ROWS = normal(2, 90)
+PLACES = [
+    case(name, lambda x, y, side=side: tf.searchsorted(tf.sort(x), y, side), LONG_ROWS, LONG_ROWS[:, :20])
+    for name, side in (("LowerBound", "left"), ("UpperBound", "right"))
+]
+VARIOUS_CASES: list[Case] = [*BITS, *GRADIENTS, *FORMATS, *SPARSE, *QUANTIZED, *COLORS, *BEST, *WINDOWS, *PLACES]
