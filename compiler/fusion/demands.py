@@ -60,6 +60,11 @@ def reads(op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
             yield operand, at
         for operand in dict.fromkeys((*op.init_values, *free_values(op))):
             yield operand, ()
+    elif (
+        isinstance(op, ops.Gather) and not isinstance(demand, Opaque) and len(op.dimension_numbers.start_index_map) == 1
+    ):
+        yield op.operand, Opaque(False)
+        yield op.start_indices, _listed_at(op, demand)
     elif is_elementwise(op):
         for operand in op.operands:
             yield operand, demand if operand.type.rank else ()
@@ -69,6 +74,15 @@ def reads(op: Operation, demand: Demand) -> Iterator[tuple[Value, Demand]]:
         for operand in dict.fromkeys((*op.operands, *free_values(op))):
             once = kind not in REPEATING and not (isinstance(demand, Opaque) and not demand.once)
             yield operand, Opaque(once) if operand.type.rank else ()
+
+
+def _listed_at(op: ops.Gather, demand: Indices) -> Indices:
+    """Returns where the only number of each place is listed, of which an element is demanded."""
+    numbers = op.dimension_numbers
+    batch = [index for dimension, index in enumerate(demand) if dimension not in numbers.offset_dims]
+    if numbers.index_vector_dim < op.start_indices.type.rank:
+        batch.insert(numbers.index_vector_dim, constant(0))
+    return tuple(batch)
 
 
 def moved(op: Operation, demand: Opaque) -> Opaque:

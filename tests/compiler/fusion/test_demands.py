@@ -15,7 +15,7 @@ from trivium.compiler.fusion.demands import (
     row_indices,
     same_extents,
 )
-from trivium.compiler.lowering.index import Index, constant, fresh, indices_of, variable
+from trivium.compiler.lowering.index import Index, Variable, constant, fresh, indices_of, variable
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I32, tensor
@@ -55,8 +55,21 @@ def test_reductions_and_gathers_read_what_only_run_time_knows() -> None:
     op = ops.Reduce([X], [init], (1,), scalar_region(ops.Add))
     assert demanded(op, indices_of([ROW]))[X].once  # type: ignore[union-attr]
     numbers = ops.GatherDimensionNumbers((1,), (0,), (), (), (0,), 1)
-    gather = ops.Gather(X, indices, numbers, (1, 6))
-    assert all(isinstance(demand, Opaque) for demand in demanded(gather, ALL).values())
+    found = demanded(ops.Gather(X, indices, numbers, (1, 6)), ALL)
+    assert isinstance(found[X], Opaque)
+    assert found[indices] == indices_of([ROW]), "an index is read where it is listed"
+    pairs = Value(tensor(3, 2, of=I32))
+    numbers = ops.GatherDimensionNumbers((), (0, 1), (), (), (0, 1), 1)
+    found = demanded(ops.Gather(X, pairs, numbers, (1, 1)), indices_of([ROW]))
+    assert all(isinstance(demand, Opaque) for demand in found.values())
+
+
+def test_an_index_is_listed_where_the_vector_dimension_is() -> None:
+    indices = Value(tensor(4, 1, 5, of=I32))
+    numbers = ops.GatherDimensionNumbers((), (1,), (0,), (0,), (1,), 1)
+    first, last = Variable(4), Variable(5)
+    found = demanded(ops.Gather(X, indices, numbers, (1, 1)), indices_of([first, last]))
+    assert found[indices] == (variable(first), constant(0), variable(last))
 
 
 def test_a_broadcast_asks_for_elements_more_than_once() -> None:
