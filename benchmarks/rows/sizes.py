@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -123,21 +124,28 @@ def any_texts_of_onnx(threads: int) -> dict[str, Call]:
     return calls({OURS: lambda *given: ours(*(x.numpy() for x in given))[0], "onnxruntime": runtime}, texts)
 
 
-def chosen_rows(threads: int) -> dict[str, Call]:
-    """Rows that are chosen by their elements: their number depends on data."""
+def chosen(module: type[torch.nn.Module], *shape: int) -> Callable[[int], dict[str, Call]]:
+    """Elements or rows that are chosen by their values: their number depends on data."""
 
-    def rows() -> Iterator[tuple[torch.Tensor, ...]]:
+    def drawn() -> Iterator[tuple[torch.Tensor, ...]]:
         random = torch.Generator().manual_seed(0)
+        kept = [torch.randn(shape, generator=random) for _ in range(BATCHES)]
         while True:
-            yield (torch.randn(2000, 128, generator=random),)
+            yield from ((x,) for x in kept)
 
+    return partial(_chosen, module, drawn)
+
+
+def _chosen(
+    module: type[torch.nn.Module], drawn: Callable[[], Iterator[tuple[torch.Tensor, ...]]], threads: int
+) -> dict[str, Call]:
     def example() -> Example:
-        return Chosen(), ()
+        return module(), ()
 
     model, _ = begin(example, threads)
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
         runs = {OURS: torch.compile(model, backend="trivium"), "eager": model, "inductor": torch.compile(model)}
-        return calls(runs, rows)
+        return calls(runs, drawn)
 
 
 class Chosen(torch.nn.Module):
@@ -151,9 +159,17 @@ class Chosen(torch.nn.Module):
         return self.layer(x[x[:, 0] > 0]).softmax(-1)
 
 
+class Positive(torch.nn.Module):
+    """The positive ones of some numbers."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[x > 0]
+
+
 ROWS = (
     Row("BERT-mini, texts of any length", any_texts, tolerance=None),
     Row("BERT-mini, texts of any length, ONNX", any_texts_of_onnx, tolerance=None),
     Row("BERT-mini step, texts of any length", steps_of_any_texts, tolerance=None),
-    Row("a layer on chosen rows", chosen_rows, tolerance=None),
+    Row("a layer on chosen rows", chosen(Chosen, 2000, 128), tolerance=None),
+    Row("positive ones of 1M", chosen(Positive, 1_000_000), tolerance=None),
 )

@@ -92,6 +92,18 @@ def _indexed() -> tuple[torch.Tensor, ...]:
     return torch.randn(1024, 1024), torch.randint(0, 1024, (1024, 1024))
 
 
+def _sorted() -> tuple[torch.Tensor, ...]:
+    return torch.randn(10_000).sort().values, torch.randn(100_000)
+
+
+def _bags() -> tuple[torch.Tensor, ...]:
+    return torch.randn(10_000, 64), torch.randint(0, 10_000, (20_000,)), torch.arange(0, 20_000, 10)
+
+
+def _image_features_last() -> tuple[torch.Tensor, ...]:
+    return (torch.randn(IMAGE).to(memory_format=torch.channels_last),)
+
+
 def _integers() -> tuple[torch.Tensor, ...]:
     x, y = torch.randint(1, 1 << 15, (2, 1024, 1024), dtype=torch.int16)
     return x, y
@@ -120,9 +132,17 @@ ROWS = (
     row("cumsum 1024x1024", lambda x: x.cumsum(1), randn((1024, 1024))),
     row("gather 1024x1024", lambda x, at: x.gather(1, at), _indexed),
     row("top-k 40 of 4x50257", lambda x: x.topk(40)[0], randn((4, 50257)), quick=True),
+    row("top-k 10 of 1M", lambda x: x.topk(10)[0], randn((1_000_000,))),
+    row("places of 100k in 10k", torch.searchsorted, _sorted),
+    row("bags of 10 embeddings", lambda w, at, begin: F.embedding_bag(at, w, begin, mode="sum"), _bags),
     row("grid sample 2x64x56x56", lambda x, at: F.grid_sample(x, at, align_corners=False), _sampled),
     gradient("grid sample 2x64x56x56", lambda x, at: F.grid_sample(x, at, align_corners=False), _sampled),
     row("bilinear resizing x2 2x64x56x56", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), randn(IMAGE)),
+    row(
+        "bilinear resizing x2 2x64x56x56, features last",
+        lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+        _image_features_last,
+    ),
     row("bicubic resizing x2 2x64x56x56", lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), randn(IMAGE)),
     row("reflected padding 2x64x56x56", lambda x: F.pad(x, (3, 3, 3, 3), "reflect"), randn(IMAGE)),
     row("circular padding 2x64x56x56", lambda x: F.pad(x, (1, 1, 1, 1), "circular"), randn(IMAGE)),
