@@ -13,6 +13,7 @@ from trivium.compiler.lowering import kernel_rule, updated_in_place
 from trivium.compiler.lowering.index import Indices
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.target import Target
+from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 
 if TYPE_CHECKING:
@@ -28,6 +29,13 @@ class Whole(Form):
     @property
     def principal(self) -> Operation:
         return self.op
+
+    def taking(self, op: Operation, demand: Demand, others_read: int, target: Target) -> Form | None:
+        # A scatter needs each slice of its updates once: gathered ones are not stored in between.
+        gathers = isinstance(self.op, ops.Scatter) and isinstance(op, ops.Gather)
+        if gathers and isinstance(demand, Opaque) and demand.once:
+            return self
+        return super().taking(op, demand, others_read, target)
 
     def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
         return False

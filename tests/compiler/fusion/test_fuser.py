@@ -18,7 +18,7 @@ from trivium.ir.builder import Builder, region
 from trivium.ir.core import Value
 from trivium.ir.interpreter import evaluate
 from trivium.ir.text import parse
-from trivium.ir.types import tensor
+from trivium.ir.types import I32, tensor
 
 LESS = ops.ComparisonDirection.LT
 
@@ -338,3 +338,22 @@ def test_what_follows_a_product_may_divide_its_dimensions(order: tuple[int, ...]
     module = program_of([tensor(12, 5), tensor(5, 16), tensor(16)], body)
     program = expect_same(module, [some(12, 5), some(5, 16, seed=1), some(16, seed=2)])
     assert launches(program) == ["fused_dot_add_tanh"]
+
+
+def test_gathered_rows_are_added_without_being_stored():
+    """Also those of the very array that they are added to."""
+    at, to = (np.random.default_rng(seed).integers(-1, 9, (20, 1)).astype(np.int32) for seed in (0, 1))
+
+    def added(b: Builder, x: Value, rows: Value, at: Value, to: Value) -> Value:
+        listed = ops.GatherDimensionNumbers((1,), (0,), (), (), (0,), 1)
+        gathered = b.add(ops.Negate(b.add(ops.Gather(rows, at, listed, (1, 6)))))
+        places = ops.ScatterDimensionNumbers((1,), (0,), (), (), (0,), 1)
+        total = scalar_region(ops.Add)
+        return b.add(ops.Scatter([x], to, [gathered], places, update_computation=total))[0]
+
+    kinds = [tensor(8, 6), tensor(8, 6), tensor(20, 1, of=I32), tensor(20, 1, of=I32)]
+    program = expect_same(program_of(kinds, added), [some(8, 6), some(8, 6, seed=1), at, to])
+    assert len(launches(program)) == 1
+    kinds = [tensor(8, 6), *kinds[2:]]
+    program = expect_same(program_of(kinds, lambda b, x, *places: added(b, x, x, *places)), [some(8, 6), at, to])
+    assert len(launches(program)) == 1
