@@ -28,11 +28,12 @@ def batch_normalization(
         return batch_statistics(ctx, x, scale, bias, mean, variance, epsilon, momentum)
     if ctx.outputs > 1:
         ctx.unsupported("outputs", f"{ctx.outputs} outputs", "1, without training_mode")
-    shape = (ctx.extent(scale, 0), *[1] * (x.type.rank - 2))
-    inverse = ctx.add(ops.Rsqrt(ctx.plus(variance, ctx.scalar(epsilon, variance.type.element_type))))
-    factor = ctx.times(scale, inverse)
+    shape, kind = (ctx.extent(scale, 0), *[1] * (x.type.rank - 2)), accumulation_type(x.type.element_type)
+    scale, bias, mean, variance = (ctx.convert(value, kind) for value in (scale, bias, mean, variance))
+    factor = ctx.times(scale, ctx.add(ops.Rsqrt(ctx.plus(variance, ctx.scalar(epsilon, kind)))))
     offset = ctx.minus(bias, ctx.times(mean, factor))
-    return ctx.plus(ctx.times(x, ctx.reshape(factor, shape)), ctx.reshape(offset, shape))
+    result = ctx.plus(ctx.times(ctx.convert(x, kind), ctx.reshape(factor, shape)), ctx.reshape(offset, shape))
+    return ctx.convert(result, x.type.element_type)
 
 
 @rule("LayerNormalization")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trivium.importers.emit import in_single
 from trivium.importers.extents import Extent, Size, divided, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.importers.onnx.contraction import require_windows
@@ -21,6 +22,7 @@ Tap = tuple[Value, Value]
 
 
 @rule("GridSample", since=16)
+@in_single
 def grid_sample(
     ctx: Context, x: Value, grid: Value, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
 ) -> Value:
@@ -152,6 +154,7 @@ def _read(ctx: Context, x: Value, places: Sequence[Value]) -> Value:
 
 
 @rule("DeformConv")
+@in_single
 def deform_conv(
     ctx: Context, x: Value, w: Value, offset: Value, bias: Value | None = None, mask: Value | None = None,
     dilations: Sequence[int] | None = None, group: int = 1, kernel_shape: Sequence[int] | None = None,
@@ -221,6 +224,7 @@ def col2im(
 
 
 @rule("AffineGrid")
+@in_single
 def affine_grid(ctx: Context, theta: Value, size: Value, align_corners: int = 0) -> Value:
     """AffineGrid(theta, size, align_corners): where in [-1, 1] each place of an image comes from, last dimension
     first"""

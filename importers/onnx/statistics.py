@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trivium.importers.emit import accumulation_type
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -39,19 +40,19 @@ def batch_statistics(
     ctx: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, epsilon: float, momentum: float
 ) -> Sequence[Value]:
     """Returns `x` normalized by its own statistics, and the running ones moved toward those."""
-    rest = [d for d in range(x.type.rank) if d != 1]
+    rest, kind = [d for d in range(x.type.rank) if d != 1], accumulation_type(x.type.element_type)
     shape = (ctx.extent(scale, 0), *[1] * (x.type.rank - 2))
-    own = ctx.mean(x, rest)
-    centered = ctx.minus(x, ctx.reshape(own, shape))
+    wide = ctx.convert(x, kind)
+    own = ctx.mean(wide, rest)
+    centered = ctx.minus(wide, ctx.reshape(own, shape))
     spread = ctx.mean(ctx.times(centered, centered), rest)
-    inverse = ctx.add(ops.Rsqrt(ctx.plus(spread, ctx.scalar(epsilon, spread.type.element_type))))
-    factor = ctx.times(ctx.convert(scale, inverse.type.element_type), inverse)
-    y = ctx.plus(ctx.times(centered, ctx.reshape(factor, shape)), ctx.reshape(bias, shape))
+    factor = ctx.times(ctx.convert(scale, kind), ctx.add(ops.Rsqrt(ctx.plus(spread, ctx.scalar(epsilon, kind)))))
+    y = ctx.plus(ctx.times(centered, ctx.reshape(factor, shape)), ctx.reshape(ctx.convert(bias, kind), shape))
     moved = [
         ctx.plus(ctx.scaled(old, momentum), ctx.scaled(ctx.convert(new, old.type.element_type), 1 - momentum))
         for old, new in ((mean, own), (variance, spread))
     ]
-    return [y, *moved]
+    return [ctx.convert(y, x.type.element_type), *moved]
 
 
 # Optimizers
