@@ -125,8 +125,10 @@ def conv_transpose(
             reach + more - stride for stride, reach, more in zip(strides, reaches(sizes, dilations), extra, strict=True)
         ]
     if whole is not None:
-        less, rest = [total // 2 for total in whole], [total - total // 2 for total in whole]
-        edges = [*less, *rest] if auto_pad == "SAME_UPPER" else [*rest, *less]
+        # What is missing where the total is negative is added at the end.
+        lows = [chosen(ctx, "LT", total, 0, 0, total // 2 if auto_pad == "SAME_UPPER" else total - total // 2)
+                for total in whole]  # fmt: skip
+        edges = [*lows, *(total - low for total, low in zip(whole, lows, strict=True))]
     layout, known = Layout.channels_first(spatial), numbers_of(edges)
     padding = list(zip(edges[:spatial], edges[spatial:], strict=True)) if known else [(0, 0)] * spatial
     windows = Windows(sizes, strides, dilations, padding)

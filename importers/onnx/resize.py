@@ -97,6 +97,8 @@ def resize(
                 "GT", places, ctx.convert(scalar_of(ctx, axis.given - 1), F64))))  # fmt: skip
             beyond = ctx.reshape(beyond, (axis.extent, *[1] * (x.type.rank - 1 - axis.dimension)))
             outside = beyond if outside is None else ctx.binary(ops.Or, outside, beyond)
+    if options.antialias and is_integer(x.type.element_type):  # as other runtimes do; without a filter, they truncate
+        wide = ctx.add(ops.RoundNearestAfz(ctx.convert(wide, F32)))
     result = ctx.convert(wide, x.type.element_type)
     return result if outside is None else ctx.select(outside, ctx.full_like(result, extrapolation_value), result)
 
@@ -128,8 +130,14 @@ def earlier_upsample(ctx: Context, x: Value, scales: Sequence[float], mode: str 
 
 @rule("Resize", since=10)
 def earlier_resize(ctx: Context, x: Value, scales: Value, mode: str = "nearest") -> Value:
-    """Resize(X, scales, mode), as Upsample"""
-    return upsample(ctx, x, scales, mode)
+    """Resize(X, scales, mode), as Upsample; where an image becomes smaller, the nearest element is the next one, as in
+    ONNX Runtime"""
+    if mode != "nearest":
+        return upsample(ctx, x, scales, mode)
+    one = ctx.full_like(scales, 1)
+    less, more = (ctx.binary(op, scales, one) for op in (ops.Minimum, ops.Maximum))
+    smaller = resize(ctx, x, None, less, coordinate_transformation_mode="asymmetric", nearest_mode="ceil")
+    return upsample(ctx, smaller, more, mode)
 
 
 def _stays(factor: Value) -> bool:

@@ -67,6 +67,28 @@ def test_nearest_elements_of_places_between_two(rounding: str, coordinates: str)
     check_node("Resize", image, None, None, ints(1, 1, 3, 14), mode="nearest", **options)
 
 
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_the_first_resize(mode: str, fixed: bool) -> None:
+    """In ONNX Runtime, the nearest element is the next one where an image becomes smaller."""
+    for height, width in ((0.6, 0.6), (0.7, 2.3), (1.5, 0.3), (2, 1)):
+        scales = np.array([1, 1, height, width], np.float32)
+        image = floats(1, 2, 7, 6)
+        made = node("Resize", image, scales, opset=10, mode=mode)
+        if fixed:
+            made.graph.initializer.append(onnx.numpy_helper.from_array(scales, "x1"))
+            del made.graph.input[1]
+        check(made, [image] if fixed else [image, scales])
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int32])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_filtered_bytes_are_rounded(mode: str, kind: type) -> None:
+    """ONNX Runtime rounds after each dimension: here only one is resized."""
+    image, scales = RANDOM.integers(0, 50, (1, 2, 12, 9)).astype(kind), np.array([1, 1, 0.7, 1], np.float32)
+    check_node("Resize", image, None, scales, mode=mode, antialias=1)
+
+
 def test_versions_of_normalization_by_groups() -> None:
     check_node("GroupNormalization", floats(2, 4, 3), floats(2), floats(2), opset=18, num_groups=2)
     check_node("GroupNormalization", floats(2, 4, 3), floats(4), floats(4), opset=21, num_groups=2)
@@ -208,6 +230,13 @@ def test_pooling_by_norms_and_output_shapes() -> None:
     x, w = floats(1, 2, 4, 4), floats(2, 3, 3, 3)
     check_node("ConvTranspose", x, w, strides=[2, 2], auto_pad="SAME_UPPER")
     check_node("ConvTranspose", x, w, strides=[2, 3], output_shape=[9, 13])
+
+
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("shape", [[12, 14], [13, 8], [11, 12]])
+def test_transposed_convolutions_to_more_than_their_windows_reach(shape: list[int], auto_pad: str) -> None:
+    x, w = floats(1, 2, 4, 4), floats(2, 3, 2, 3)
+    check_node("ConvTranspose", x, w, strides=[3, 3], output_shape=shape, auto_pad=auto_pad)
 
 
 @pytest.mark.parametrize("corners", [0, 1])
