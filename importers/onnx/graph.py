@@ -20,6 +20,7 @@ from trivium.importers.onnx.functions import (
     is_defined,
     key_of,
 )
+from trivium.importers.onnx.order import in_order
 from trivium.importers.onnx.schemas import DEPRECATED_LATER, Schema, finding_of, require_valid, schema_of
 from trivium.ir.core import Value
 from trivium.ir.errors import Error, UnsupportedOpError
@@ -165,7 +166,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
             self.environment[tensor.name] = self.emit.elements(array_of(tensor, self.folder))
         if graph.sparse_initializer:
             raise UnsupportedOpError("sparse initializers are not supported")
-        self.convert_all(graph.node)
+        self.convert_all(in_order(graph.node))
         return tuple(self.read(info.name) for info in graph.output)
 
     def _enter(self, emit: Context, graph: onnx.GraphProto, operands: Sequence[Operand]) -> tuple[Operand, ...]:
@@ -180,7 +181,7 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
         importer = OnnxImporter(self.emit.copied(), self.functions, self.folder, body.opsets, body.name)
         importer.environment.update(dict.fromkeys(body.inputs))  # those that the node omits
         importer.environment.update(zip(body.inputs, values, strict=False))
-        importer.convert_all(body.nodes)
+        importer.convert_all(in_order(body.nodes))
         wanted = zip(body.outputs, node.output, strict=False)
         return tuple(importer.read(name) if output else None for name, output in wanted)
 

@@ -9,6 +9,7 @@ runtime = pytest.importorskip("onnxruntime")
 
 import trivium
 from tests.importers.onnx.arrays import floats
+from tests.importers.onnx.checks import check
 
 pytestmark = pytest.mark.onnx
 
@@ -163,3 +164,19 @@ def test_what_is_refused() -> None:
     ranks = IF.replace("THEN", "s = Neg(x)").replace("ELSE", "o = Constant<value_ints = [0]>() e = Unsqueeze(x, o)")
     with pytest.raises(trivium.Error):
         trivium.from_onnx(onnx.parser.parse_model(OPENING + ranks.replace("float[E]", "float[1, E]")))
+
+
+def test_nodes_in_any_order() -> None:
+    """As converters to float16 write them: nodes come before those that make their operands, which a loop's body may
+    use too."""
+    text = """(float[3] x) => (float[3] y) {
+        y = Loop(n, yes, twice) <body = b (int64 i, bool go, float[3] v) => (bool again, float[3] w) {
+            w = Add(s, minus) s = Sub(v, twice) again = Identity(go) }>
+        n = Constant<value = int64 {3}>() yes = Constant<value = bool {1}>()
+        minus = Neg(twice) twice = Add(x, x)
+    }"""
+    x = floats(3)
+    (y,) = trivium.evaluate(trivium.from_onnx(onnx.parser.parse_model(OPENING + text)), x)
+    np.testing.assert_allclose(y, -10 * x, rtol=1e-5)
+    nodes = "d = Relu(c) b = Sub(a, x) c = Mul(b, a) a = Neg(x)"
+    check(onnx.parser.parse_model(OPENING + "(float[3] x) => (float[3] d) {" + nodes + "}"), [x])

@@ -222,7 +222,7 @@ def test_cycles_are_refused(path: Path) -> None:
         model.graph.node.add(op_type="Relu", input=["y"], output=["z"])
 
     edit(path, change)
-    refuse(path, "tensor 'z' is used before any node or input defines it")
+    refuse(path, "tensor 'y' is used before any node or input defines it")
 
 
 def calling(path: Path, calls: dict[str, list[str]]) -> None:
