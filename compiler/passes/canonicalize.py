@@ -10,6 +10,7 @@ from trivium.compiler.passes.patterns.arithmetic import ARITHMETIC
 from trivium.compiler.passes.patterns.contraction import CONTRACTION
 from trivium.compiler.passes.patterns.control import CONTROL
 from trivium.compiler.passes.patterns.dynamic import DYNAMIC
+from trivium.compiler.passes.patterns.folds import FOLDS
 from trivium.compiler.passes.patterns.gathering import GATHERING
 from trivium.compiler.passes.patterns.scattering import SCATTERING
 from trivium.compiler.passes.patterns.shape import SHAPE
@@ -17,7 +18,7 @@ from trivium.compiler.passes.patterns.windows import WINDOWS
 from trivium.compiler.passes.rewriting import PatternSet, rewrite_to_fixpoint
 from trivium.ir.func import Module
 
-PATTERNS = PatternSet(ARITHMETIC, SHAPE, GATHERING, SCATTERING, WINDOWS, DYNAMIC, CONTRACTION, CONTROL)
+PATTERNS = PatternSet(ARITHMETIC, SHAPE, GATHERING, SCATTERING, WINDOWS, DYNAMIC, CONTRACTION, CONTROL, FOLDS)
 
 
 @dataclass(frozen=True)
