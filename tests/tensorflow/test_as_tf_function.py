@@ -232,3 +232,19 @@ def test_keras_takes_a_compiled_loss() -> None:
         model.compile("sgd", criterion, jit_compile=False)
         model.fit(x, y, batch_size=4, shuffle=False, verbose=0)
     assert_close(ours.get_weights(), theirs.get_weights())
+
+
+def test_it_may_replace_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that libraries that call `tf.function` use it, as Keras's training does."""
+    x, y = numbers(12, 3), numbers(12, 1)
+
+    def losses() -> list[float]:
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)])
+        model.compile(keras.optimizers.Adam(0.1), "mse")
+        return model.fit(x, y, epochs=3, batch_size=4, shuffle=False, verbose=0).history["loss"]
+
+    wanted = losses()
+    monkeypatch.setattr(tf, "function", trivium.tensorflow.function)
+    np.testing.assert_allclose(losses(), wanted, rtol=1e-4)
+    assert_close(tf.function(total)(numbers(4, 3)), total(numbers(4, 3)))

@@ -19,6 +19,7 @@ from trivium.importers.tensorflow.graph import (
     function_graph,
     needed_nodes,
 )
+from trivium.tensorflow.tracing import OWN
 
 IsInlined = Callable[[tf.Operation], bool]
 
@@ -93,4 +94,4 @@ def function_of(
 
     part.__name__ = re.sub(r"\W", "_", name)  # by which TensorFlow names the graph
     specs = [tf.TensorSpec(x.shape, x.dtype, name=f"x{index}") for index, x in enumerate(inputs)]
-    return tf.function(part, autograph=False).get_concrete_function(*specs)
+    return OWN(part, autograph=False).get_concrete_function(*specs)

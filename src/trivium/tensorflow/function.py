@@ -22,12 +22,12 @@ from trivium.ir.errors import Error
 from trivium.tensorflow.clusters import Clustered
 from trivium.tensorflow.compiled import Options, Setup
 from trivium.tensorflow.signatures import Leaves, Resource, leaves_of, signature_key
-from trivium.tensorflow.tracing import is_tracing, tracing
+from trivium.tensorflow.tracing import OWN, is_tracing, tracing
 from trivium.tensorflow.variables import Instead
 
 log = logging.getLogger("trivium.tensorflow")
 
-TRACING_OPTIONS = frozenset(inspect.signature(tf.function).parameters) - {"func", "jit_compile"}
+TRACING_OPTIONS = frozenset(inspect.signature(OWN).parameters) - {"func", "jit_compile"}
 """What `tf.function` takes; `jit_compile` is accepted and has no meaning, since Trivium compiles anyway."""
 
 MOST_TRACES = 8
@@ -237,7 +237,7 @@ def _in_order(
 
 def _traceable(f: Callable[..., Any], options: Mapping[str, Any]) -> Any:
     if not hasattr(f, "get_concrete_function"):
-        return tf.function(f, **options)
+        return OWN(f, **options)
     if options:
         given = ", ".join(sorted(options))
         raise Error(f"a tf.function is given with the options {given}, expected them in its own tf.function")

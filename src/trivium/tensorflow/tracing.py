@@ -6,6 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import tensorflow as tf
+
+OWN = tf.function
+"""TensorFlow's own function, which traces, also where a program replaces `tf.function` by Trivium's, for libraries."""
+
 _TRACING: ContextVar[bool] = ContextVar("tracing", default=False)
 
 
