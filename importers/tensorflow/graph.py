@@ -119,12 +119,14 @@ class FunctionImporter(GraphImporter[tf.Operation, Context]):
         return [counted.with_rows(x) for x in self._call(node, rule, given)]
 
     def _fold(self, node: tf.Operation, rule: Rule, operands: Sequence[Operand]) -> Sequence[Operand]:
-        """Returns the results of a node whose operands are known: computed, unless they are large."""
+        """Returns the results of a node whose operands are known: computed, unless they are large, or only some of
+        their rows exist."""
         block = Block()
         with self.emit.inside(block):
             results = self._call(node, rule, operands)
         values = [result for result in results if isinstance(result, Value)]
-        if sum(math.prod(value.type.shape) for value in values) > MAX_KNOWN:
+        has_rows = any(isinstance(result, Counted) for result in results)
+        if has_rows or sum(math.prod(value.type.shape) for value in values) > MAX_KNOWN:
             for op in block:
                 self.emit.block.insert(op.detach(), self.emit.before)
             return results
