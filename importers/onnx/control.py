@@ -121,6 +121,8 @@ def _unrolled(
     """Unrolls a loop whose iterations have values of different sizes. Returns its results; `None` if all iterations are
     alike, or if their number is not known while importing."""
     trips, again = evaluate_known(limit), evaluate_known(going)
+    if trips is not None and trips <= 0 and len(body.output) == 1 + len(carried):
+        return list(carried)
     if trips is None or not 0 < trips <= MOST_TURNS or again is None or not again:
         return None
     count = len(carried)

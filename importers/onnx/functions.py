@@ -64,8 +64,10 @@ def definition_of(schema: Schema, node: onnx.NodeProto, operands: Sequence[Opera
     function = data if isinstance(data, onnx.FunctionProto) else onnx.FunctionProto.FromString(data)
     defaults = [attribute.default_value for attribute in schema.attributes.values() if attribute.default_value.type]
     body = body_of(function, node, defaults)
-    newest = {"": onnx.defs.onnx_opset_version()}  # some bodies do not say what they use
-    return body._replace(opsets={**newest, **body.opsets}) if body.nodes else None
+    opsets = {"": onnx.defs.onnx_opset_version(), **body.opsets}  # some bodies do not say what they use
+    if any(attribute.type == onnx.AttributeProto.GRAPH for attribute in node.attribute):
+        opsets[""] = opset  # the graph, which is most of the body, is written in the model's
+    return body._replace(opsets=opsets) if body.nodes else None
 
 
 def _fitting(versions: Sequence[int], opset: int) -> int:

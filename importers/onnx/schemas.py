@@ -187,7 +187,14 @@ def finding_of(schema: Schema, node: onnx.NodeProto, operands: Sequence[Operand]
 
 
 def type_proto(x: Operand) -> onnx.TypeProto:
-    """Returns the type of a tensor as ONNX writes it; one that says nothing for any other operand."""
+    """Returns the type of a tensor or a sequence of tensors as ONNX writes it, that of an empty sequence as one of
+    floats; one that says nothing for any other operand."""
+    if isinstance(x, Listed):
+        shapes = {part.type.shape for part in x}
+        first = type_proto(x[0]) if x else onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None)
+        if len(shapes) > 1:
+            first.tensor_type.ClearField("shape")
+        return onnx.helper.make_sequence_type_proto(first)
     if not isinstance(x, Value):
         return onnx.TypeProto()
     assert isinstance(x.type, TensorType)

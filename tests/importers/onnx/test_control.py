@@ -180,3 +180,31 @@ def test_nodes_in_any_order() -> None:
     np.testing.assert_allclose(y, -10 * x, rtol=1e-5)
     nodes = "d = Relu(c) b = Sub(a, x) c = Mul(b, a) a = Neg(x)"
     check(onnx.parser.parse_model(OPENING + "(float[3] x) => (float[3] d) {" + nodes + "}"), [x])
+
+
+MAPS = {
+    "unequal": "n = Constant<value = int64[2] {1, 3}>() q = SplitToSequence(x, n) r = SequenceMap<body = BODY>(q, x)",
+    "two results": "q = SplitToSequence(x) r, s = SequenceMap<body = BODY>(q, q)",
+}
+BODIES = {
+    "unequal": "b (float[A, 3] v, float[4, 3] z) => (float[A, 3] w) "
+    "{ o = Constant<value = int64[1] {0}>() m = ReduceMax<keepdims = 1>(z, o) w = Sub(v, m) }",
+    "two results": "b (float[1, 3] v, float[1, 3] z) => (float[1, 3] w, float[1, 3] t) { w = Neg(v) t = Mul(v, z) }",
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_functions_of_each_tensor_of_a_sequence(name: str) -> None:
+    """ONNX defines them by a loop, whose body is in the model's version of the operator set."""
+    nodes = MAPS[name].replace("BODY", BODIES[name])
+    text = f"(float[4, 3] x) => (float[4, 3] y) {{ {nodes} y = ConcatFromSequence<axis = 0>(r) }}"
+    x = floats(4, 3)
+    (y,) = trivium.evaluate(trivium.from_onnx(onnx.parser.parse_model(OPENING + text)), x)
+    np.testing.assert_allclose(y, x - x.max(0) if name == "unequal" else -x)
+
+
+def test_functions_of_no_tensors() -> None:
+    text = """(float[3] x) => (int64 y) { q = SequenceEmpty() y = SequenceLength(r)
+        r = SequenceMap<body = b (float[3] v) => (float[3] w) { w = Neg(v) }>(q) }"""
+    (y,) = trivium.evaluate(trivium.from_onnx(onnx.parser.parse_model(OPENING + text)), floats(3))
+    assert y == 0
