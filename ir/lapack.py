@@ -45,6 +45,7 @@ Matrix = FloatType | ComplexType
 
 Numbers = Mapping[str, int]
 Extents = dict[str, int]
+Shape = Sequence[int | None]
 
 NUMBER, FLAG = "number", "flag"
 """Kinds of attributes that are not letters: a 32-bit integer, and a boolean."""
@@ -133,29 +134,50 @@ def read_call(op: CustomCall) -> Call:
     return Call(routine.name, {"batch": math.prod(batch), **own, **attributes, **more, **constants})
 
 
-def call_attributes(routine: str, operands: Sequence[TensorType], attributes: Numbers) -> dict[str, Any]:
-    """Returns what a `CustomCall` needs besides its operands: target, attributes, layouts and result types."""
+def call_attributes(
+    routine: str, operands: Sequence[TensorType], attributes: Numbers, shapes: Sequence[Shape] | None = None
+) -> dict[str, Any]:
+    """Returns what a `CustomCall` needs besides its operands: target, attributes, layouts and result types. Operands
+    may have unknown extents if the `shapes` of the results are given; each of them is an operand too, after the
+    others."""
     known = ROUTINES[routine]
     kind = operands[_main(known)].element_type
-    target = target_of(routine, kind)
-    batch, extents = _bind_operands(routine, known, kind, operands)
-    extents.update(known.defaults(extents, attributes))
-    if wrong := known.check(extents, attributes):
-        raise Error(f"{routine}: {wrong}")
+    stated = shapes or ()
+    if shapes is None:
+        batch, extents = _bind_operands(routine, known, kind, operands)
+        extents.update(known.defaults(extents, attributes))
+        if wrong := known.check(extents, attributes):
+            raise Error(f"{routine}: {wrong}")
+        shapes = [(*batch, *(extents[name] for name in names)) for _, names in _tensors(known.results, kind)]
     results = [
-        TensorType((*batch, *(extents[name] for name in names)), element)
-        for element, names in _tensors(known.results, kind)
+        TensorType(tuple(shape), element)
+        for shape, (element, _) in zip(shapes, _tensors(known.results, kind), strict=True)
     ]
-    rank = len(batch) + 2
+    rank = operands[_main(known)].rank
     written = {name: _written(known, name, number) for name, number in attributes.items()}
     return {
-        "call_target_name": target,
+        "call_target_name": target_of(routine, kind),
         "backend_config": Dictionary(written) if written else None,
         "api_version": 4,
-        "operand_layouts": tuple(_layout(each, rank) for each in operands),
+        "operand_layouts": (*(_layout(each, rank) for each in operands), *(_VECTOR_LAYOUT for _ in stated)),
         "result_layouts": tuple(_layout(each, rank) for each in results),
         "results": results,
     }
+
+
+def result_shapes(
+    routine: str, operands: Sequence[Sequence[Any]], attributes: Numbers, least: Callable[[Any, Any], Any]
+) -> list[tuple[Any, ...]]:
+    """Returns the shapes of a routine's results, whose extents are not checked: they may be numbers, or anything that
+    can be subtracted and of which `least` returns the smaller one."""
+    known = ROUTINES[routine]
+    batch = tuple(operands[_main(known)][:-2])
+    extents: dict[str, Any] = {}
+    for shape, (_, names) in zip(operands, _tensors(known.operands, F32), strict=True):
+        extents = dict(zip(names, shape[len(batch) :], strict=True)) | extents
+    _derive(extents, least)
+    extents |= known.defaults(extents, attributes)
+    return [(*batch, *(extents[name] for name in names)) for _, names in _tensors(known.results, F32)]
 
 
 def evaluate_numbers(name: str, arrays: Sequence[np.ndarray], numbers: Numbers) -> tuple[np.ndarray, ...]:
@@ -218,12 +240,17 @@ def _bind_operands(
     batch = main.static_shape[:-2]
     extents: Extents = {}
     _bind(f"{where}: operand", routine.operands, kind, operands, batch, extents)
-    if "n" in extents:
-        extents["p"] = max(extents["n"] - 1, 0)
-        extents["k"] = min(extents.get("m", extents["n"]), extents["n"])
+    _derive(extents, min)
     if max(extents.values()) > MAX_EXTENT:
         raise Error(f"{where} has {main}, expected extents up to {MAX_EXTENT}")
     return batch, extents
+
+
+def _derive(extents: dict[str, Any], least: Callable[[Any, Any], Any]) -> None:
+    """Adds the extents that follow from others."""
+    if "n" in extents:
+        order = extents["n"]
+        extents["p"], extents["k"] = order - least(order, 1), least(extents.get("m", order), order)
 
 
 def _bind(
@@ -292,6 +319,9 @@ def _order(kind: TensorType, rank: int) -> list[int]:
 
 def _layout(kind: TensorType, rank: int) -> DenseElements:
     return DenseElements(np.array(_order(kind, rank), np.int64), TensorType((kind.rank,), INDEX))
+
+
+_VECTOR_LAYOUT = DenseElements(np.array([0], np.int64), TensorType((1,), INDEX))
 
 
 # The routines

@@ -299,6 +299,8 @@ void Svd(void* routine, void** pointers, const int64_t* attributes) {
     }
   };
   if (batch == 0) return;
+  // The routines leave the vectors of a matrix without elements as they are.
+  for (int64_t i = 0; k == 0 && mode == 'A' && i < larger; ++i) (m ? u : vt)[i * larger + i] = T(1);
   call();
   work.resize(lwork = Size(work[0]));
   for (int64_t b = 0; b < batch; ++b, a += m * n, kept += m * n, values += k, ++info) {

@@ -128,7 +128,7 @@ def svd(
     if routine is None:
         ctx.unsupported("algorithm", algorithm, "DEFAULT, QR or DIVIDE_AND_CONQUER")
     if not rows or not columns:
-        return [identities(ctx, kind) for kind in ctx.result_types]
+        return [identities(ctx, kind.static_shape, kind.element_type) for kind in ctx.result_types]
     mode = ord("A" if full_matrices else "S") if compute_uv else ord("N")
     _, values, left, right, info = lapack(ctx, routine, a, mode=mode)
     return _where_done(ctx, info, "EQ", values, *((left, right) if compute_uv else ()))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import torch
 
+from trivium.importers.extents import larger, smaller
 from trivium.importers.factorizations import (
     adjoint,
     conjugate,
@@ -42,8 +43,8 @@ def check_errors(ctx: Context, info: Value, api_name: str, *, is_matrix: bool) -
 def cholesky_ex(ctx: Context, x: Value, *, upper: bool = False, check_errors: bool = False) -> tuple[Value, Value]:
     """linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)"""
     a = adjoint(ctx, x) if upper else x
-    if not x.type.size:
-        return x, ctx.full(x.type.static_shape[:-2], 0, I32)
+    if 0 in x.type.shape:
+        return x, ctx.full(ctx.extents(x)[:-2], 0, I32)
     factor = half(ctx, ctx.add(ops.Cholesky(a, lower=True)), "LE")
     info = _failed_minor(ctx, a, factor)
     _check(ctx, check_errors, info, "linalg.cholesky_ex", x)
@@ -53,14 +54,14 @@ def cholesky_ex(ctx: Context, x: Value, *, upper: bool = False, check_errors: bo
 def _failed_minor(ctx: Context, a: Value, factor: Value) -> Value:
     """Returns the order of the first leading minor that is not positive definite, or 0. Only where a factor has NaN,
     the matrix is eliminated row by row to find it."""
-    count, batch = a.type.rank - 2, a.type.static_shape[:-2]
+    *batch, order, _ = ctx.extents(a)
+    count, end = len(batch), ctx.number_as(order, I32)
     diagonal = real_part(ctx, diagonal_of(ctx, factor))
     failed = ctx.reduce(ops.Or, ctx.compare("NE", diagonal, diagonal), [count])
-    order = a.type.static_shape[-1]
 
     def more(emit: Context, step: Value, a: Value, info: Value) -> Value:
         open_ = emit.binary(ops.And, failed, emit.compare("EQ", info, emit.full_like(info, 0)))
-        unfinished = emit.compare("LT", step, emit.scalar(order, I32))
+        unfinished = emit.compare("LT", step, end)
         return emit.binary(ops.And, unfinished, emit.reduce(ops.Or, open_, range(count)))
 
     def advance(emit: Context, step: Value, a: Value, info: Value) -> Sequence[Value]:
@@ -68,7 +69,7 @@ def _failed_minor(ctx: Context, a: Value, factor: Value) -> Value:
         bad = emit.binary(ops.Or, emit.compare("LE", pivot, emit.full_like(pivot, 0)), emit.compare("NE", pivot, pivot))
         first = emit.binary(ops.And, bad, emit.compare("EQ", info, emit.full_like(info, 0)))
         next_ = emit.plus(step, emit.scalar(1, I32))
-        found = emit.select(first, emit.broadcast(next_, batch), info)
+        found = emit.select(first, next_, info)
         column = element_at(emit, a, step, count + 1)
         scaled = emit.over(column, emit.unsqueeze(emit.convert(pivot, a.type.element_type), [count]))
         product = emit.times(emit.unsqueeze(scaled, [count + 1]), emit.unsqueeze(conjugate(emit, column), [count]))
@@ -90,9 +91,8 @@ def lu_factor_ex(
     -> (Tensor LU, Tensor pivots, Tensor info)"""
     if not pivot:
         ctx.unsupported("pivot", False, "True")
-    if not x.type.size:
-        batch, count = x.type.static_shape[:-2], min(x.type.static_shape[-2:])
-        return x, ctx.full((*batch, count), 0, I32), ctx.full(batch, 0, I32)
+    if 0 in x.type.shape:
+        return x, _zeros(ctx, 1), _zeros(ctx, 2)
     factors, pivots, info = lapack(ctx, "getrf", x)
     _check(ctx, check_errors, info, "torch.linalg.lu_factor_ex", x)
     return factors, pivots, info
@@ -104,17 +104,16 @@ def lu_unpack(
 ) -> tuple[Value, Value, Value]:
     """lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True)
     -> (Tensor P, Tensor L, Tensor U)"""
-    empty = [ctx.full(kind.static_shape, 0, kind.element_type) for kind in ctx.result_types]
-    rows, columns = x.type.static_shape[-2:]
-    count, rank = min(rows, columns), x.type.rank
-    permutation, lower, upper = empty
+    *_, rows, columns = ctx.extents(x)
+    count, rank = smaller(ctx, rows, columns), x.type.rank
+    permutation, lower, upper = (_zeros(ctx, index) for index in range(3))
     if unpack_pivots:
         order = permutation_of(ctx, pivots, rows)
         places = ctx.iota((rows, 1), 0, I32)
         permutation = ctx.convert(ctx.compare("EQ", places, ctx.unsqueeze(order, [rank - 2])), x.type.element_type)
     if unpack_data:
         below = half(ctx, ctx.slice(x, rank - 1, 0, count), "LT")
-        lower = ctx.plus(below, identities(ctx, below.type))
+        lower = ctx.plus(below, identities(ctx, ctx.extents(below), x.type.element_type))
         upper = half(ctx, ctx.slice(x, rank - 2, 0, count), "GE")
     return permutation, lower, upper
 
@@ -125,9 +124,8 @@ def ldl_factor_ex(
 ) -> tuple[Value, Value, Value]:
     """linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False)
     -> (Tensor LD, Tensor pivots, Tensor info)"""
-    if not x.type.size:
-        *batch, _, order = x.type.static_shape
-        return x, ctx.full((*batch, order), 0, I32), ctx.full(batch, 0, I32)
+    if 0 in x.type.shape:
+        return x, _zeros(ctx, 1), _zeros(ctx, 2)
     routine = "hetrf" if hermitian and is_complex(x.type.element_type) else "sytrf"
     factors, pivots, info = lapack(ctx, routine, half(ctx, x, "LE"), uplo=LOWER)
     _check(ctx, check_errors, info, "torch.linalg.ldl_factor_ex", x)
@@ -137,9 +135,9 @@ def ldl_factor_ex(
 @rule("aten.linalg_ldl_solve.default")
 def ldl_solve(ctx: Context, x: Value, pivots: Value, b: Value, *, hermitian: bool = False) -> Value:
     """linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor"""
-    *batch, order, _ = shape = ctx.result.static_shape
-    if not ctx.result.size:
-        return ctx.full(shape, 0, ctx.result.element_type)
+    *batch, order, _ = shape = ctx.shape
+    if 0 in shape:
+        return _zeros(ctx, 0)
     routine = "hetrs" if hermitian and is_complex(x.type.element_type) else "sytrs"
     factors = ctx.broadcast(x, (*batch, order, order))
     swaps = ctx.convert(ctx.broadcast(pivots, (*batch, order)), I32)
@@ -152,9 +150,9 @@ def solve_triangular(
 ) -> Value:
     """linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False)
     -> Tensor"""
-    shape = ctx.result.static_shape
-    a, b = ctx.broadcast(x, (*shape[:-2], *x.type.static_shape[-2:])), ctx.broadcast(b, shape)
-    if not ctx.result.size:
+    shape = ctx.shape
+    a, b = ctx.broadcast(x, (*shape[:-2], *ctx.extents(x)[-2:])), ctx.broadcast(b, shape)
+    if 0 in shape:
         return b
     mode = ops.TransposeMode("NO_TRANSPOSE")
     return ctx.add(
@@ -165,24 +163,23 @@ def solve_triangular(
 @rule("aten.geqrf.default")
 def geqrf(ctx: Context, x: Value) -> Sequence[Value]:
     """geqrf(Tensor self) -> (Tensor a, Tensor tau)"""
-    if not x.type.size:
-        tau = ctx.result_types[1]
-        return x, ctx.full(tau.static_shape, 0, x.type.element_type)
+    if 0 in x.type.shape:
+        return x, _zeros(ctx, 1)
     return lapack(ctx, "geqrf", x)
 
 
 @rule("aten.linalg_householder_product.default")
 def householder_product(ctx: Context, input: Value, tau: Value) -> Value:
     """linalg_householder_product(Tensor input, Tensor tau) -> Tensor"""
-    if not tau.type.size:
-        return identities(ctx, input.type)
+    if 0 in tau.type.shape:
+        return identities(ctx, ctx.extents(input), input.type.element_type)
     return lapack(ctx, "orgqr", input, tau)[0]
 
 
 @rule("aten.ormqr.default")
 def ormqr(ctx: Context, x: Value, tau: Value, other: Value, left: bool = True, transpose: bool = False) -> Value:
     """ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor"""
-    if not tau.type.size or not other.type.size:
+    if 0 in (*tau.type.shape, *other.type.shape):
         return other
     return lapack(ctx, "ormqr", x, tau, other, left=int(left), transpose=int(transpose))[0]
 
@@ -190,38 +187,36 @@ def ormqr(ctx: Context, x: Value, tau: Value, other: Value, left: bool = True, t
 @rule("aten.linalg_qr.default")
 def qr(ctx: Context, x: Value, mode: str = "reduced") -> tuple[Value, Value]:
     """linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)"""
-    left, right = ctx.result_types
-    if not x.type.size:
-        return identities(ctx, left), ctx.full(right.static_shape, 0, right.element_type)
+    left, right = (ctx.shape_of(each) for each in ctx.described)
+    kind, last = x.type.element_type, x.type.rank - 1
+    if 0 in x.type.shape:
+        return identities(ctx, left, kind), ctx.full(right, 0, kind)
     factors, tau = lapack(ctx, "geqrf", x)
-    upper = half(ctx, ctx.slice(factors, x.type.rank - 2, 0, right.static_shape[-2]), "GE")
-    if not left.size:
-        return ctx.full(left.static_shape, 0, left.element_type), upper
-    wanted, columns = left.static_shape[-1], x.type.static_shape[-1]
-    last = x.type.rank - 1
-    if wanted > columns:
-        factors = ctx.pad(factors, [0] * (last + 1), [0] * last + [wanted - columns], 0)
+    upper = half(ctx, ctx.slice(factors, last - 1, 0, right[-2]), "GE")
+    if 0 in left:
+        return ctx.full(left, 0, kind), upper
+    wanted, none = left[-1], [0] * last
+    beyond = larger(ctx, wanted - ctx.extent(x, last), 0)
+    factors = ctx.pad(factors, [*none, 0], [*none, beyond])
     return lapack(ctx, "orgqr", ctx.slice(factors, last, 0, wanted), tau)[0], upper
 
 
 @rule("aten._linalg_eigh.default")
 def eigh(ctx: Context, x: Value, UPLO: str = "L", compute_v: bool = True) -> tuple[Value, Value]:
     """_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)"""
-    values, vectors = ctx.result_types
-    if not x.type.size:
-        return tuple(ctx.full(kind.static_shape, 0, kind.element_type) for kind in (values, vectors))  # type: ignore[return-value]
+    if 0 in x.type.shape:
+        return _zeros(ctx, 0), _zeros(ctx, 1)
     right, found, info = lapack(ctx, "syevd", x, mode=VALUE if compute_v else ord("N"), uplo=ord(UPLO.upper()[0]))
     _check(ctx, True, info, "linalg.eigh", x)
-    return found, right if compute_v else ctx.full(vectors.static_shape, 0, vectors.element_type)
+    return found, right if compute_v else _zeros(ctx, 1)
 
 
 @rule("aten.linalg_eig.default", "aten._linalg_eigvals.default")
 def eig(ctx: Context, x: Value) -> tuple[Value, Value] | Value:
     """linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)"""
     vectors = len(ctx.results) > 1
-    if not x.type.size:
-        empty = [ctx.full(kind.static_shape, 0, kind.element_type) for kind in ctx.result_types]
-        return (empty[0], empty[1]) if vectors else empty[0]
+    if 0 in x.type.shape:
+        return (_zeros(ctx, 0), _zeros(ctx, 1)) if vectors else _zeros(ctx, 0)
     *values, _, right, info = lapack(
         ctx, "geev", x, compute_left=ord("N"), compute_right=VALUE if vectors else ord("N")
     )
@@ -236,20 +231,15 @@ def svd(
 ) -> Sequence[Value]:
     """_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None)
     -> (Tensor U, Tensor S, Tensor Vh)"""
-    if not x.type.size:
-        return [identities(ctx, kind) if kind.rank > 1 else ctx.full(kind.static_shape, 0, kind.element_type)
-                for kind in ctx.result_types]  # fmt: skip
+    if 0 in x.type.shape:
+        shapes = map(ctx.shape_of, ctx.described)
+        return [identities(ctx, shape, kind.element_type) for shape, kind in zip(shapes, ctx.result_types, strict=True)]
     mode = ord("A" if full_matrices else "S") if compute_uv else ord("N")
     _, values, left, right, info = lapack(ctx, "gesdd", x, mode=mode)
     _check(ctx, True, info, "linalg.svd", x)
     if compute_uv:
         return left, values, right
-    first, _, last = ctx.result_types
-    return (
-        ctx.full(first.static_shape, 0, first.element_type),
-        values,
-        ctx.full(last.static_shape, 0, last.element_type),
-    )
+    return _zeros(ctx, 0), values, _zeros(ctx, 2)
 
 
 TERMS, LARGEST = 18, 0.5
@@ -259,7 +249,7 @@ TERMS, LARGEST = 18, 0.5
 @rule("aten.linalg_matrix_exp.default")
 def matrix_exp(ctx: Context, x: Value) -> Value:
     """linalg_matrix_exp(Tensor self) -> Tensor"""
-    if not x.type.size:
+    if 0 in x.type.shape:
         return x
     rank, kind = x.type.rank, x.type.element_type
     length = real_part(ctx, ctx.add(ops.Abs(x)))
@@ -272,7 +262,7 @@ def matrix_exp(ctx: Context, x: Value) -> Value:
     times = ctx.select(finite, times, ctx.full_like(norm, 0))
     scale = ctx.binary(ops.Power, ctx.full_like(norm, 0.5), times)
     small = ctx.times(x, ctx.unsqueeze(ctx.convert(scale, kind), [rank - 2, rank - 1]))
-    one = identities(ctx, x.type)
+    one = identities(ctx, ctx.extents(x), kind)
     total = one
     for number in range(TERMS, 0, -1):
         total = ctx.plus(one, ctx.over(ctx.matmul(small, total), ctx.full_like(total, number)))
@@ -288,7 +278,7 @@ def _squared(ctx: Context, x: Value, times: Value) -> Value:
         return emit.compare("LT", step, most)
 
     def advance(emit: Context, step: Value, x: Value) -> Sequence[Value]:
-        unfinished = emit.broadcast(emit.compare("LT", step, each), x.type.static_shape)
+        unfinished = emit.compare("LT", step, each)
         return emit.plus(step, emit.scalar(1, I64)), emit.select(unfinished, emit.matmul(x, x), x)
 
     start = [ctx.scalar(0, I64), x]
@@ -299,3 +289,8 @@ def _squared(ctx: Context, x: Value, times: Value) -> Value:
 def _check(ctx: Context, wanted: bool, info: Value, name: str, x: Value) -> None:
     if wanted:
         check_errors(ctx, info, name, is_matrix=x.type.rank == 2)
+
+
+def _zeros(ctx: Context, index: int) -> Value:
+    """Returns zeros, or nothing, in the place of one of the results."""
+    return ctx.full(ctx.shape_of(ctx.described[index]), 0, ctx.result_types[index].element_type)

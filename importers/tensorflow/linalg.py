@@ -42,7 +42,7 @@ def matrix_inverse(ctx: Context, input: Value, *, adjoint: bool) -> Value:
     """MatrixInverse(input; adjoint=false) -> output"""
     kind = input.type.element_type
     input = ctx.convert(input, accumulation_type(kind))
-    return ctx.convert(_solved(ctx, input, identities(ctx, input.type), adjoint), kind)
+    return ctx.convert(_solved(ctx, input, identities(ctx, ctx.extents(input), input.type.element_type), adjoint), kind)
 
 
 @rule("Lu")
@@ -74,11 +74,10 @@ def log_matrix_determinant(ctx: Context, input: Value) -> tuple[Value, Value]:
 def qr(ctx: Context, input: Value, *, full_matrices: bool) -> tuple[Value, Value]:
     """Qr(input; full_matrices=false) -> q, r"""
     *batch, rows, columns = input.type.static_shape
-    count = rows if full_matrices else min(rows, columns)
+    count, kind = rows if full_matrices else min(rows, columns), input.type.element_type
     if not input.type.size:
-        q, r = ctx.result_types
-        return identities(ctx, q), identities(ctx, r)
-    kind = input.type.element_type
+        q, r = (identities(ctx, result.static_shape, kind) for result in ctx.result_types)
+        return q, r
     reflected, scales = lapack(ctx, "geqrf", ctx.convert(input, accumulation_type(kind)))
     r = half(ctx, ctx.slice(reflected, len(batch), 0, min(count, rows)), "GE")
     last = len(batch) + 1
@@ -120,8 +119,8 @@ def svd(ctx: Context, input: Value, *, compute_uv: bool, full_matrices: bool) ->
     """Svd(input; compute_uv=true, full_matrices=false) -> s, u, v"""
     kind = input.type.element_type
     if not input.type.size:
-        values, left, right = ctx.result_types
-        return ctx.full(values.static_shape, 0, kind), identities(ctx, left), identities(ctx, right)
+        values, left, right = (identities(ctx, result.static_shape, kind) for result in ctx.result_types)
+        return values, left, right
     values, left, right = _singular(ctx, input, ord("A" if full_matrices else "S") if compute_uv else ord("N"))
     if not compute_uv:
         return values, ctx.full((0,), 0, kind), ctx.full((0,), 0, kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,3 +70,12 @@ def test_pivots_of_no_factorization() -> None:
     for found in (trivium.compile(module)(factors, pivots, b)[0], evaluate(module, factors, pivots, b)[0]):
         assert np.isfinite(found[0]).all()
         assert np.isnan(found[1:]).all()
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 3), (2, 3, 0)])
+def test_vectors_of_matrices_without_elements(shape: tuple[int, ...]) -> None:
+    case = replace(CASES["gesdd, S of (3, 5)"], attributes={"mode": ord("A")})
+    operands = (numbers(*shape, dtype=np.float32),)
+    _, _, left, right, _ = trivium.compile(case.module(operands))(*operands)
+    for found, order in ((left, shape[1]), (right, shape[2])):
+        np.testing.assert_array_equal(found, np.broadcast_to(np.eye(order), (2, order, order)))
