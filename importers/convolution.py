@@ -61,26 +61,28 @@ class Layout:
 
 @dataclass(frozen=True)
 class Windows:
-    """How windows move over space: one entry per spatial dimension."""
+    """How windows move over space: one entry per spatial dimension. The sizes are numbers, or extents, for emitters
+    that know of these."""
 
-    sizes: Sequence[int]
+    sizes: Sequence[Any]
     strides: Sequence[int]
     dilations: Sequence[int]
     padding: Padding
 
     @property
-    def reaches(self) -> list[int]:
+    def reaches(self) -> list[Any]:
         return reaches(self.sizes, self.dilations)
 
 
-def reaches(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
+def reaches(sizes: Sequence[Any], dilations: Sequence[int]) -> list[Any]:
     """The number of elements that each window spans."""
     return [(size - 1) * step + 1 for size, step in zip(sizes, dilations, strict=True)]
 
 
 def same_padding(
-    emit: Emitter, extents: Sequence[Extent], reach: Sequence[int], strides: Sequence[int], odd_in_front: bool = False
-) -> Padding:
+    emit: Emitter, extents: Sequence[Extent], reach: Sequence[Extent], strides: Sequence[int],
+    odd_in_front: bool = False,
+) -> Padding:  # fmt: skip
     """Returns the padding with which the number of windows is the extent divided by the stride, rounded up; an odd
     element goes at the end."""
     pairs = []
@@ -153,8 +155,8 @@ def input_gradient(
 
 
 def transposed_convolution(
-    emit: Emitter, x: Value, filter: Value, windows: Windows, beyond: Sequence[int], layout: Layout, kernel: Layout,
-    groups: int = 1, element_type: ElementType | None = None,
+    emit: DynamicEmitter, x: Value, filter: Value, windows: Windows, beyond: Sequence[int], layout: Layout,
+    kernel: Layout, groups: int = 1, element_type: ElementType | None = None,
 ) -> Value:  # fmt: skip
     """Returns the gradient of the input of the convolution whose gradient is `x`, with `beyond` elements after the last
     one that a window reaches, one entry per spatial dimension. Space may have any extent, except 0."""
@@ -166,7 +168,7 @@ def transposed_convolution(
 
 
 def _spread_convolution(
-    emit: Emitter, x: Value, filter: Value, windows: Windows, padding: Padding, layout: Layout, kernel: Layout,
+    emit: DynamicEmitter, x: Value, filter: Value, windows: Windows, padding: Padding, layout: Layout, kernel: Layout,
     groups: int, element_type: ElementType | None = None,
 ) -> Value:  # fmt: skip
     """Convolves the elements of `x`, spaced by the strides, with the reversed windows."""
@@ -188,23 +190,23 @@ def _spread_convolution(
 
 
 def filter_gradient(
-    emit: Emitter, x: Value, gradient: Value, windows: Windows, layout: Layout, kernel: Layout, groups: int = 1
+    emit: DynamicEmitter, x: Value, gradient: Value, windows: Windows, layout: Layout, kernel: Layout, groups: int = 1
 ) -> Value:
     """Returns the gradient of a convolution's filter: `x` convolved with `gradient`, where the sum runs over the batch.
     Strides and dilations are swapped."""
-    padding = []
+    edges: list[tuple[Extent, Extent]] = [(0, 0)] * layout.rank
     for axis, reach, stride, (low, _) in zip(
         layout.space, windows.reaches, windows.strides, windows.padding, strict=True
     ):
-        has, given = (_known(value, axis) for value in (gradient, x))
-        have = _dilated(has, stride)
-        padding.append((low, have + reach - 1 - given - low))
+        have = _dilated(emit.extent(gradient, axis), stride)
+        edges[axis] = low, have + reach - 1 - emit.extent(x, axis) - low
+    x, padding = emit.with_known_padding(x, edges, 0)
     return emit.add(
         ops.Convolution(
             x,
             gradient,
             window_strides=tuple(windows.dilations),
-            padding=tuple(padding),
+            padding=tuple(padding[axis] for axis in layout.space),
             rhs_dilation=tuple(windows.strides),
             dimension_numbers=dimension_numbers(layout.exchanged, layout.exchanged, kernel.exchanged),
             feature_group_count=1,
@@ -213,14 +215,14 @@ def filter_gradient(
     )
 
 
-def exchanged_features(emit: Emitter, filter: Value, kernel: Layout, groups: int) -> Value:
+def exchanged_features(emit: DynamicEmitter, filter: Value, kernel: Layout, groups: int) -> Value:
     """Returns a filter that, group by group, takes the given one's output channels and returns its input channels; in
     the same layout."""
     order = list(range(filter.type.rank))
     if groups == 1:
         order[kernel.batch], order[kernel.channels] = kernel.channels, kernel.batch
         return emit.transpose(filter, order)
-    shape = list(filter.type.static_shape)
+    shape = emit.extents(filter)
     given, taken = shape[kernel.batch] // groups, shape[kernel.channels]
     split = emit.reshape(filter, [*shape[: kernel.batch], groups, given, *shape[kernel.batch + 1 :]])
     outputs, inputs = kernel.batch + 1, kernel.channels + (kernel.channels > kernel.batch)
@@ -228,12 +230,6 @@ def exchanged_features(emit: Emitter, filter: Value, kernel: Layout, groups: int
     order[outputs], order[inputs] = inputs, outputs
     shape[kernel.batch], shape[kernel.channels] = groups * taken, given
     return emit.reshape(emit.transpose(split, order), shape)
-
-
-def _known(x: Value, axis: int) -> int:
-    """Returns an extent, though others may be open. Raises the error of `static_shape` if it is open itself."""
-    extent = x.type.shape[axis]
-    return x.type.static_shape[axis] if extent is None else extent
 
 
 def _dilated(count: Extent, stride: int) -> Extent:

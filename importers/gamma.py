@@ -17,7 +17,7 @@ MOST_TERMS = 20_000
 """The terms after which a series ends that has not converged: more than the square root of any argument needs."""
 
 Step = Callable[[Emitter, Value, Sequence[Value]], tuple[Sequence[Value], Value]]
-"""From the number of a term and a state to the next state, and where it still changes."""
+"""From the number of a term, which is 0-d, and a state to the next state, and where it still changes."""
 
 
 def is_pole(emit: Emitter, x: Value) -> Value:
@@ -28,14 +28,13 @@ def is_pole(emit: Emitter, x: Value) -> Value:
 
 def repeated(emit: Emitter, start: Sequence[Value], step: Step) -> Sequence[Value]:
     """Returns the state after the steps that it takes until no element changes."""
-    shape = start[0].type.static_shape
 
     def holds(emit: Emitter, number: Value, *state: Value) -> Value:
         return emit.binary(ops.And, emit.compare("LT", number, emit.scalar(MOST_TERMS, I64)), state[-1])
 
     def advance(emit: Emitter, number: Value, *state: Value) -> Sequence[Value]:
-        after, is_open = step(emit, emit.broadcast(emit.convert(number, F64), shape), state[:-1])
-        return emit.plus(number, emit.scalar(1, I64)), *after, emit.reduce(ops.Or, is_open, range(len(shape)))
+        after, is_open = step(emit, emit.convert(number, F64), state[:-1])
+        return emit.plus(number, emit.scalar(1, I64)), *after, emit.reduce(ops.Or, is_open, range(is_open.type.rank))
 
     carried = [emit.scalar(1, I64), *start, emit.scalar(True, I1)]
     types = [value.type for value in carried]

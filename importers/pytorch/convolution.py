@@ -44,7 +44,7 @@ def convolution(
     count = len(weight.type.shape) - 2
     batched = input if input.type.rank == count + 2 else ctx.unsqueeze(input, [0])
     stride, padding, dilation = spread(stride, count, 1), spread(padding, count), spread(dilation, count, 1)
-    layout, windows = Layout.channels_first(count), _windows(weight, stride, padding, dilation)
+    layout, windows = Layout.channels_first(count), _windows(ctx, weight, stride, padding, dilation)
     kind = input.type.element_type
     # With a bias, the sum is rounded once, as in PyTorch.
     wide = kind if bias is None else accumulation_type(kind)
@@ -89,7 +89,7 @@ def conv_padding(
 ) -> Value:
     """conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, str padding="valid",
     SymInt[2] dilation=1, SymInt groups=1) -> Tensor"""
-    kernel = weight.type.static_shape[2:]
+    kernel = ctx.extents(weight)[2:]
     count = len(kernel)
     if padding == "valid":
         return conv(ctx, input, weight, bias, stride, 0, dilation, groups)
@@ -139,7 +139,7 @@ def convolution_backward(
     if input.type.rank != count + 2:
         ctx.unsupported("input", f"rank {input.type.rank}", "a batch dimension")
     stride, padding, dilation = spread(stride, count, 1), spread(padding, count), spread(dilation, count, 1)
-    layout, windows = Layout.channels_first(count), _windows(weight, stride, padding, dilation)
+    layout, windows = Layout.channels_first(count), _windows(ctx, weight, stride, padding, dilation)
     of_input = of_weight = of_bias = None
     if output_mask[0]:
         if transposed:
@@ -157,8 +157,8 @@ def convolution_backward(
     return of_input, of_weight, of_bias
 
 
-def _windows(weight: Value, stride: Ints, padding: Ints, dilation: Ints) -> Windows:
-    return Windows(weight.type.static_shape[2:], stride, dilation, [(p, p) for p in padding])
+def _windows(ctx: Context, weight: Value, stride: Ints, padding: Ints, dilation: Ints) -> Windows:
+    return Windows(ctx.extents(weight)[2:], stride, dilation, [(p, p) for p in padding])
 
 
 def _cropped(ctx: Context, x: Value, extents: Sequence[Extent]) -> Value:
