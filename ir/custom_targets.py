@@ -1,5 +1,5 @@
-"""The meaning of JAX's custom calls for ops that StableHLO lacks: an assertion about shapes, and ops whose attributes
-are operands because they are computed from symbolic extents."""
+"""The meaning of custom calls, JAX's and our own, for ops that StableHLO lacks: an assertion about shapes, and ops
+whose attributes are operands because they are computed from symbolic extents."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ from trivium.ir.func import Module, resolve
 from trivium.ir.interpreter import Interpreter, RegionCallable
 from trivium.ir.ops.chlo import Acos, Acosh, Asin, Asinh, Atanh, ChloTan, Cosh, Erf, Sinh, TopK
 from trivium.ir.ops.control import CustomCall
+from trivium.ir.ops.linalg import Fft, FftType
 from trivium.ir.ops.random import RngAlgorithm, RngBitGenerator
 from trivium.ir.ops.reduction import ReduceWindow
 from trivium.ir.types import Type, tensor
 
 RANDOM_BITS = "stablehlo.dynamic_rng_bit_generator"
 """The target that draws random bits in a shape that is an operand."""
+
+FOURIER = "trivium.dynamic_fft"
+"""The target that transforms the last dimension, in a direction that is an attribute. The length is an operand."""
 
 XLA_TOP_K = "mhlo.topk"
 """The target by which older versions of XLA's dialects write `chlo.top_k`."""
@@ -92,6 +96,17 @@ def _dynamic_rng_bit_generator(op: CustomCall, state: np.ndarray, shape: np.ndar
     return _run(RngBitGenerator, op, [state], [op.results[0].type, output], rng_algorithm=algorithm)
 
 
+def transform_of(op: Any) -> FftType:
+    """Returns the direction of a call of `FOURIER`."""
+    if not isinstance(kind := op.extra.get("fft_type"), FftType):
+        raise Error(f"custom_call @{FOURIER} has no fft_type, expected one of stablehlo.fft")
+    return kind
+
+
+def _dynamic_fft(op: CustomCall, operand: np.ndarray, length: np.ndarray) -> Sequence[np.ndarray]:
+    return _run(Fft, op, [operand], op.result_types, fft_type=transform_of(op), fft_length=(int(length),))
+
+
 def _dynamic_reduce_window(op: CustomCall, *operands: np.ndarray) -> Sequence[np.ndarray]:
     """The operands are the inputs, their inits, and five lists: window dimensions, strides, base dilations, window
     dilations and padding."""
@@ -135,6 +150,7 @@ register_custom_call("shape_assertion", evaluate=_shape_assertion, infer=lambda 
 for _name, _evaluate in (
     ("stablehlo.dynamic_top_k", _dynamic_top_k),
     (RANDOM_BITS, _dynamic_rng_bit_generator),
+    (FOURIER, _dynamic_fft),
     ("stablehlo.dynamic_reduce_window", _dynamic_reduce_window),
     ("stablehlo.dynamic_approx_top_k", _approximate_top_k),
     ("ApproxTopK", _approximate_top_k),

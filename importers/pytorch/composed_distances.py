@@ -17,8 +17,19 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
 
 @composed("aten._pdist_forward.default")
 def pdist(self: Tensor, p: float = 2) -> Tensor:
-    rows, columns = torch.triu_indices(self.shape[0], self.shape[0], 1)
+    rows, columns = _pairs(self.shape[0])
     return _length(self[rows] - self[columns], p)
+
+
+def _pairs(count: int) -> tuple[Tensor, Tensor]:
+    """Returns the indices of all pairs of two different rows, the smaller one first."""
+    if isinstance(count, int):  # PyTorch's own function takes no open sizes
+        rows, columns = torch.triu_indices(count, count, 1)
+        return rows, columns
+    rows, places = torch.arange(count), torch.arange(count * (count - 1) // 2)
+    starts = rows * (2 * count - 1 - rows) // 2
+    row = torch.searchsorted(starts, places, right=True) - 1
+    return row, places - starts[row] + row + 1
 
 
 def _length(difference: Tensor, p: float) -> Tensor:
@@ -53,7 +64,7 @@ def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor
 
 @composed("aten._pdist_backward.default")
 def pdist_backward(grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
-    rows, columns = torch.triu_indices(self.shape[0], self.shape[0], 1)
+    rows, columns = _pairs(self.shape[0])
     parts = grad.unsqueeze(-1) * _slope(self[rows] - self[columns], pdist, p)
     return torch.zeros_like(self).index_add(0, rows, parts).index_add(0, columns, -parts)
 

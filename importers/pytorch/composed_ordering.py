@@ -143,3 +143,10 @@ def bucketize(self: Tensor, boundaries: Tensor, *, out_int32: bool = False, righ
 @composed("aten.bucketize.Scalar")
 def bucketize_number(self: float, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     return searchsorted(boundaries, self, out_int32=out_int32, right=right)
+
+
+@composed("aten.isin.Scalar_Tensor")
+def isin(element: float, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    # PyTorch's decomposition rounds the number to 32 bits first.
+    found = (test_elements == element).any()
+    return found.logical_not() if invert else found

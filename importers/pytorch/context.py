@@ -53,6 +53,9 @@ class Context(DynamicEmitter, context.Context[fx.GraphModule, Operand]):
     metas: dict[Value, torch.Tensor]
     """The fake tensors of the operands, for the rules that need strides."""
 
+    open_metas: dict[Value, torch.Tensor]
+    """The same, of the operands that have dynamic sizes."""
+
     randomness: Randomness | None = None
     """The source of the state for random draws; there is none inside control flow."""
 

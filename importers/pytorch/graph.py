@@ -131,13 +131,11 @@ class GraphModuleImporter(GraphImporter[fx.Node, Context]):
         emit.origin = str(node.meta.get("original_aten", ""))
         picked = [user.args[1] if user.target is operator.getitem else None for user in node.users]
         emit.used = tuple(None in picked or index in picked for index in range(len(emit.results)))
-        emit.metas = {
-            value: meta
-            for source in node.all_input_nodes
-            if isinstance(value := self.values.get(source), Value)
-            and isinstance(meta := self.meta(source), torch.Tensor)
-            and not has_symbols(meta)
-        }
+        emit.metas, emit.open_metas = {}, {}
+        for source in node.all_input_nodes:
+            value, meta = self.values.get(source), self.meta(source)
+            if isinstance(value, Value) and isinstance(meta, torch.Tensor):
+                (emit.open_metas if has_symbols(meta) else emit.metas)[value] = meta
 
 
 def require_rules(graph: fx.Graph) -> None:

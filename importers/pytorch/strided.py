@@ -10,8 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from trivium.importers.emit import require_computable
+from trivium.importers.extents import Size
 from trivium.importers.pytorch.context import Context, rule
 from trivium.importers.pytorch.indexing import scatter_into
+from trivium.importers.pytorch.open_strides import open_scatter, open_view
 from trivium.ir.core import Value
 
 Ints = Sequence[int]
@@ -20,6 +22,8 @@ Ints = Sequence[int]
 @rule("aten.as_strided.default", "aten.as_strided_copy.default")
 def as_strided(ctx: Context, x: Value, size: Ints, stride: Ints, storage_offset: int | None = None) -> Value:
     """as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"""
+    if _is_open(ctx, x, size, stride, storage_offset):
+        return open_view(ctx, x, size, stride, storage_offset)
     if (run := _run(ctx, x, size, stride, storage_offset)) is not None:
         begin, order = run
         elements = ctx.slice(_flat(ctx, x), 0, begin, begin + math.prod(size))
@@ -34,7 +38,10 @@ def as_strided_scatter(
 ) -> Value:
     """as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None)
     -> Tensor"""
-    updates, flat = ctx.convert(src, x.type.element_type), _flat(ctx, x)
+    updates = ctx.convert(src, x.type.element_type)
+    if _is_open(ctx, x, size, stride, storage_offset):
+        return open_scatter(ctx, x, updates, size, stride, storage_offset)
+    flat = _flat(ctx, x)
     if (run := _run(ctx, x, size, stride, storage_offset)) is not None:
         begin, order = run
         end = begin + src.type.size
@@ -47,6 +54,10 @@ def as_strided_scatter(
     order = _memory_order(ctx, x)
     packed = ctx.reshape(written, [x.type.shape[d] for d in order])
     return ctx.transpose(packed, np.argsort(order).tolist())
+
+
+def _is_open(ctx: Context, x: Value, size: Ints, stride: Ints, storage_offset: int | None) -> bool:
+    return x not in ctx.metas or any(isinstance(number, Size) for number in (*size, *stride, storage_offset))
 
 
 def _memory_order(ctx: Context, x: Value) -> list[int]:

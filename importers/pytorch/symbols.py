@@ -19,6 +19,7 @@ from trivium.ir import ops
 from trivium.ir.core import Block, Value
 from trivium.ir.declare import Op
 from trivium.ir.errors import UnsupportedOpError
+from trivium.ir.known import evaluate_known
 from trivium.ir.types import F64, I1, I64, TensorType
 
 Folded = TypeVar("Folded")
@@ -160,6 +161,10 @@ class Symbols:
             return reduce(lambda a, b: emit.add(joined(a, b)), values)
         if type(expression) not in COMPARED:
             raise UnsupportedOpError(f"the condition {expression} on sizes is not supported")
+        if any(side.has(functions.ToFloat) and not side.is_integer for side in expression.args):
+            sides = (self.float_of(emit, side) for side in expression.args)
+            held = emit.compare(COMPARED[type(expression)], *sides)
+            return held if (known := evaluate_known(held)) is None else bool(known)
         a, b = (self.evaluate(emit, side) for side in expression.args)
         if isinstance(a, int) and isinstance(b, int):
             return bool(type(expression)(a, b))
@@ -209,6 +214,7 @@ EVALUATED: dict[type, Callable[..., Extent]] = {
 OF_FLOATS = {
     sympy.Add: ops.Add,
     sympy.Mul: ops.Multiply,
+    **dict.fromkeys((functions.FloatPow, sympy.Pow), ops.Power),
     **dict.fromkeys((functions.FloatTrueDiv, functions.IntTrueDiv), ops.Divide),
 }
 """How functions of floats are computed."""

@@ -76,6 +76,24 @@ def test_dynamic_top_k():
     assert indices.tolist() == [[1, 3], [3, 0]]
 
 
+TRANSFORM = """
+func.func @main(%x: tensor<2x?xf32>, %n: tensor<i64>) -> tensor<2x?xcomplex<f32>> {
+  %0 = stablehlo.custom_call @trivium.dynamic_fft(%x, %n) {fft_type = KIND}
+    : (tensor<2x?xf32>, tensor<i64>) -> tensor<2x?xcomplex<f32>>
+  return %0 : tensor<2x?xcomplex<f32>>
+}
+"""
+
+
+@pytest.mark.parametrize("run", [evaluate, lambda module, *args: trivium.compile(module)(*args)])
+def test_dynamic_transforms(run):
+    x = np.arange(12, dtype=np.float32).reshape(2, 6) ** 2
+    (found,) = run(parse(TRANSFORM.replace("KIND", "#stablehlo<fft_type RFFT>")), x, np.int64(6))
+    np.testing.assert_allclose(found, np.fft.rfft(x), rtol=1e-4, atol=1e-4)
+    with pytest.raises(trivium.Error, match="has no fft_type, expected one"):
+        run(parse(TRANSFORM.replace("KIND", "3 : i32")), x, np.int64(6))
+
+
 OLDER_TOP = """
 func.func @main(%x: tensor<2x4xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>) {
   %0:2 = stablehlo.custom_call @mhlo.topk(%x) {mhlo.attributes = {k = 2 : i64, largest = LARGEST}}

@@ -1,5 +1,5 @@
-"""Custom calls of JAX whose last operands stand for attributes that follow from symbolic extents, or for the shapes of
-results: once they are known, each is an op of StableHLO, or a call without them."""
+"""Custom calls, mostly JAX's, whose last operands stand for attributes that follow from symbolic extents, or for the
+shapes of results: once they are known, each is an op of StableHLO, or a call without them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from trivium.compiler.passes.patterns.matching import constant
 from trivium.ir.core import Region, Value
 from trivium.ir.custom_calls import states_shapes, with_known_results
-from trivium.ir.custom_targets import RANDOM_BITS
+from trivium.ir.custom_targets import FOURIER, RANDOM_BITS, transform_of
 from trivium.ir.declare import Op
 from trivium.ir.func import resolve
-from trivium.ir.ops import CustomCall, ReduceWindow, Return, RngAlgorithm, RngBitGenerator, TopK
+from trivium.ir.ops import CustomCall, Fft, ReduceWindow, Return, RngAlgorithm, RngBitGenerator, TopK
 
 
 def shape_operands(op: CustomCall) -> list[Value]:
@@ -50,6 +50,10 @@ def random_bits(op: CustomCall, operands: list[Value], shape: np.ndarray) -> Op:
     return RngBitGenerator(*operands, rng_algorithm=algorithm, output_state=state, output=drawn)
 
 
+def _transform(op: CustomCall, operands: list[Value], length: np.ndarray) -> Op:
+    return Fft(*operands, fft_type=transform_of(op), fft_length=(int(length),))
+
+
 _WINDOW = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
 
 
@@ -73,5 +77,6 @@ def _called(op: CustomCall) -> Region:
 _CALLS: dict[str, tuple[int, Callable[..., Op]]] = {
     "stablehlo.dynamic_reduce_window": (5, _reduce_window),
     RANDOM_BITS: (1, random_bits),
+    FOURIER: (1, _transform),
     "stablehlo.dynamic_top_k": (1, _top_k),
 }

@@ -49,6 +49,8 @@ CASES = [
     case("bucketize.Tensor", f(2, 3), v(-1.0, 0.0, 1.0), out_int32=True),
     case("bucketize.Scalar", 0.5, v(-1.0, 0.0, 1.0)),
     case("searchsorted.Scalar", v(-1.0, 0.0, 1.0), 0.0, right=True),
+    case("isin.Scalar_Tensor", 2**24 + 1, torch.tensor([2**24, 2**24 + 2])),
+    case("isin.Scalar_Tensor", 0.1, torch.tensor([0.1], dtype=torch.float64), invert=True),
     case("log_sigmoid_forward.default", GAPS),
     case("nan_to_num.default", GAPS, 9.0),
     case("nan_to_num.default", torch.complex(GAPS, v(1.0, NAN, INF, -INF, 0.0, 1.0, 2.0, NAN))),
