@@ -239,19 +239,37 @@ FILTERS = {"bilinear": (_triangle, 1.0), "bicubic": (_keys, 2.0)}
 """The filter, and how far it reaches."""
 
 
-def _resizing(filter: str, extent: int, wanted: int, align_corners: bool, scale: float | None, like: Tensor) -> Tensor:
+def _resizing(
+    filter: str, extent: int, wanted: int, align_corners: bool, scale: float | None, dtype: torch.dtype
+) -> Tensor:  # fmt: skip
     """Returns the matrix from elements (columns) to results (rows)."""
     function, reach = FILTERS[filter]
     step = (extent - 1) / (wanted - 1) if align_corners and wanted > 1 else 0.0
     if not align_corners:
         step = 1 / scale if scale else extent / wanted
     wide = max(step, 1.0)
-    centre = (torch.arange(wanted, dtype=like.dtype) + 0.5).unsqueeze(1) * step
-    places = torch.arange(extent, dtype=like.dtype)
+    centre = (torch.arange(wanted, dtype=dtype) + 0.5).unsqueeze(1) * step
+    places = torch.arange(extent, dtype=dtype)
     low, high = (centre - reach * wide + 0.5).trunc().clamp(min=0), (centre + reach * wide + 0.5).trunc()
     weights = torch.where((places >= low) & (places < high), function((places - centre + 0.5) / wide), 0.0)
     total = weights.sum(1, keepdim=True)
     return weights / torch.where(total == 0, 1, total)
+
+
+MOST_BITS = 22
+"""The most bits that weights of bytes have after the point."""
+
+
+def _in_bytes(x: Tensor, weights: Tensor, d: int) -> Tensor:
+    """Returns the product with a matrix along a dimension, as PyTorch rounds it: the weights are numbers of 16 bits,
+    with as many of them after the point as the largest one leaves."""
+    steps = 2.0 ** torch.arange(1, MOST_BITS + 1, dtype=torch.float64)
+    bits = ((weights.max() * steps + 0.5).to(torch.int32) < 1 << 15).sum().to(torch.int32)
+    whole = (weights * 2.0 ** bits.double() + 0.5 * weights.sign()).to(torch.int32)
+    given = x.to(torch.int32)
+    product = whole @ given if d == -2 else given @ whole.t()
+    half = torch.ones_like(bits) << (bits - 1)
+    return ((product + half) >> bits).clamp(0, 255).to(torch.uint8)
 
 
 def _resized(
@@ -262,12 +280,16 @@ def _resized(
     # Of a single row or column, PyTorch's kernel repeats what the aligned corners give.
     if (
         (align and 1 in sizes)
-        or not x.is_floating_point()
+        or not (x.is_floating_point() or x.dtype == torch.uint8)
         or any(scale and int(extent * scale) != wanted for extent, wanted, scale in pairs)
     ):
         return NotImplemented
+    if x.dtype == torch.uint8:
+        for d in (-1, -2):
+            x = _in_bytes(x, _resizing(name, x.shape[d], sizes[d], align, scales[d], torch.float64), d)
+        return x
     for d, wanted, scale, extent in zip((-2, -1), sizes, scales, given or x.shape[-2:], strict=True):
-        matrix = _resizing(name, extent, wanted, align, scale, x)
+        matrix = _resizing(name, extent, wanted, align, scale, x.dtype)
         matrix = matrix if given is None else matrix.t()
         x = matrix @ x if d == -2 else x @ matrix.t()
     return x

@@ -16,8 +16,10 @@ from torch.nn import functional
 
 from trivium.importers.pytorch import (  # noqa: F401, they fill the table
     composed_arithmetic,
+    composed_dirichlet,
     composed_distances,
     composed_foreach,
+    composed_fractional,
     composed_linalg,
     composed_losses,
     composed_ordering,

@@ -7,6 +7,13 @@ from tests.importers.pytorch.cases import INF, NAN, b, case, f, i, n, p, v
 GAPS = v(3.0, NAN, -1.0, 2.0, 2.0, NAN, 7.0, -1.0)
 DISTANCES = [0.0, 1.0, 2.0, 3.0, INF]
 SHORT = torch.float16, torch.bfloat16
+TAKEN = v(0, 5, 5, 11).reshape(1, 1, 2, 2)
+HALVES = torch.full((1, 1, 2), 0.5)
+BETA = (
+    v(0.01, 0.3, 0.99, 0.995, 0.4, 0.5, 0.55, 0.5, 0.3, 0.7),  # the draw, the first number and the sum of both
+    v(0.5, 2.0, 3.0, 0.7, 9.0, 20.0, 20.0, 4.0, 5.0, 9.0),
+    v(3.0, 4.0, 4.0, 1.5, 24.0, 40.0, 40.0, 12.5, 25.0, 14.0),
+)
 WITH_NUMBER = "xlogy.Scalar_Other", "special_xlog1py.other_scalar"
 
 CASES = [
@@ -74,6 +81,13 @@ CASES = [
     case("adaptive_max_pool2d.default", f(2, 3, 7, 5), [3, 2]),
     case("adaptive_max_pool2d.default", v(1.0, NAN, 3.0, 4.0).reshape(1, 2, 2), [1, 2]),
     case("adaptive_max_pool3d.default", f(2, 5, 4, 3), [2, 3, 3]),
+    case("fractional_max_pool2d.default", f(2, 3, 17, 23), [3, 2], [6, 11], p(2, 3, 2)),
+    case("fractional_max_pool2d.default", f(3, 9, 7), [2, 3], [1, 5], p(1, 3, 2)),
+    case("fractional_max_pool2d.default", v(NAN, 2.0, 1.0, NAN, -INF, -INF).reshape(1, 3, 2), [2, 2], [2, 1], HALVES),
+    case("fractional_max_pool3d.default", f(2, 1, 9, 8, 7), [2, 3, 2], [4, 5, 5], p(2, 1, 3)),
+    case("fractional_max_pool2d_backward.default", f(1, 2, 2), f(1, 3, 4), [1, 1], [2, 2], TAKEN[0]),
+    case("fractional_max_pool3d_backward.default", f(1, 1, 2, 2), f(1, 1, 3, 4), [1, 1, 1], [1, 2, 2], TAKEN),
+    case("_dirichlet_grad.default", *BETA, tolerance=1e-4),
     case("_adaptive_avg_pool2d_backward.default", f(2, 3, 3, 2), f(2, 3, 7, 5)),
     case("_adaptive_avg_pool3d_backward.default", f(2, 3, 3, 2, 2), f(2, 3, 7, 5, 4)),
     case("_adaptive_avg_pool3d_backward.default", f(3, 3, 2, 2), f(3, 7, 5, 4)),

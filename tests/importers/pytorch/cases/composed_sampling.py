@@ -20,6 +20,8 @@ def resized(name: str) -> list:
     return [
         case(f"_upsample_{name}2d_aa.default", f(1, 2, 7, 5), [3, 9], False),
         case(f"_upsample_{name}2d_aa.default", f(1, 2, 7, 5), [3, 2], True),
+        case(f"_upsample_{name}2d_aa.default", n(1, 2, 7, 5, below=256).to(torch.uint8), [3, 9], False),
+        case(f"_upsample_{name}2d_aa.default", n(1, 7, 12, 5, below=256).to(torch.uint8), [20, 2], True),
         case(backward, f(1, 2, 3, 9), [3, 9], [1, 2, 7, 5], False),
     ]
 
