@@ -57,7 +57,7 @@ def isinf(ctx: Context, x: Value) -> Value:
     if is_complex(kind):
         return ctx.binary(ops.Or, *(isinf(ctx, ctx.add(part(x))) for part in (ops.Real, ops.Imag)))
     if not is_float(kind):
-        return ctx.full(x.type.static_shape, False, ctx.result.element_type)
+        return ctx.full(ctx.extents(x), False, ctx.result.element_type)
     return ctx.compare("EQ", ctx.add(ops.Abs(x)), ctx.full_like(x, float("inf")))
 
 
@@ -68,7 +68,7 @@ def isfinite(ctx: Context, x: Value) -> Value:
     if is_complex(kind):
         return ctx.binary(ops.And, *(isfinite(ctx, ctx.add(part(x))) for part in (ops.Real, ops.Imag)))
     if not is_float(kind):
-        return ctx.full(x.type.static_shape, True, ctx.result.element_type)
+        return ctx.full(ctx.extents(x), True, ctx.result.element_type)
     return ctx.add(ops.IsFinite(x))
 
 
@@ -77,7 +77,7 @@ def signbit(ctx: Context, x: Value) -> Value:
     """signbit(Tensor self) -> Tensor"""
     kind = x.type.element_type
     if is_boolean(kind):
-        return ctx.full(x.type.static_shape, False, ctx.result.element_type)
+        return ctx.full(ctx.extents(x), False, ctx.result.element_type)
     if is_float(kind):
         x = ctx.add(ops.BitcastConvert(x, result=x.type.with_element(IntegerType(kind.width))))
     # The primitive of that name returns numbers.

@@ -26,10 +26,12 @@ def _pairs(count: int) -> tuple[Tensor, Tensor]:
     if isinstance(count, int):  # PyTorch's own function takes no open sizes
         rows, columns = torch.triu_indices(count, count, 1)
         return rows, columns
-    rows, places = torch.arange(count), torch.arange(count * (count - 1) // 2)
-    starts = rows * (2 * count - 1 - rows) // 2
-    row = torch.searchsorted(starts, places, right=True) - 1
-    return row, places - starts[row] + row + 1
+    # Row r starts at r (2 count - 1 - r) / 2: the root is rounded, so that the row may be one off.
+    twice, places = 2 * count - 1, torch.arange(count * (count - 1) // 2)
+    row = ((twice - (twice * twice - 8 * places).double().sqrt()) / 2).to(torch.int64)
+    row = row - (row * (twice - row) // 2 > places).to(torch.int64)
+    row = row + ((row + 1) * (twice - 1 - row) // 2 <= places).to(torch.int64)
+    return row, places - row * (twice - row) // 2 + row + 1
 
 
 def _length(difference: Tensor, p: float) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trivium.importers.emit import in_single
-from trivium.importers.extents import Extent, clamped, from_front, scalar_of
+from trivium.importers.extents import Extent, Size, clamped, from_front, is_number, scalar_of
 from trivium.importers.padding import Mode, places_of_padding
 from trivium.importers.pytorch.checking import check_indices
 from trivium.importers.pytorch.context import Context, Number, rule
@@ -76,20 +76,22 @@ def replication_pad_backward(ctx: Context, grad_output: Value, x: Value, padding
     """replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor"""
     for i in range(len(padding) // 2):
         d = x.type.rank - 1 - i
-        grad_output = _edges_gathered(ctx, grad_output, d, padding[2 * i], padding[2 * i + 1], x.type.static_shape[d])
+        grad_output = _edges_gathered(ctx, grad_output, d, padding[2 * i], padding[2 * i + 1], ctx.extent(x, d))
     return grad_output
 
 
-def _edges_gathered(ctx: Context, gradient: Value, d: int, low: int, high: int, extent: int) -> Value:
+def _edges_gathered(ctx: Context, gradient: Value, d: int, low: int, high: int, extent: Extent) -> Value:
     """Adds up the elements that are repetitions of the first and the last element of a dimension; cropped ones have no
     share."""
 
-    def at(part: Value, first: int) -> Value:
+    def at(part: Value, first: Extent) -> Value:
         return _spread_out(ctx, part, d, first, 1, extent)
 
-    if -low >= extent or -high >= extent:  # every element repeats the last, or the first one
+    if isinstance(extent, Size) and min(low, high) < 0:
+        ctx.unsupported("padding", (low, high), "numbers that are not negative, for a dynamic size")
+    if isinstance(extent, int) and max(-low, -high) >= extent:  # every element repeats the last, or the first one
         return at(ctx.reduce(ops.Add, gradient, [d], keep=True), extent - 1 if -low >= extent else 0)
-    front, end = max(low, 0), gradient.type.static_shape[d] - max(high, 0)
+    front, end = max(low, 0), ctx.extent(gradient, d) - max(high, 0)
     result = at(ctx.slice(gradient, d, front, end), max(-low, 0))
     if low > 0:
         result = ctx.plus(result, at(ctx.reduce(ops.Add, ctx.slice(gradient, d, 0, low), [d], keep=True), 0))
@@ -188,13 +190,14 @@ def select_backward(ctx: Context, grad_output: Value, input_sizes: Sequence[Exte
     return ctx.replace(ctx.full(input_sizes, 0, row.type.element_type), row, d, first)
 
 
-def _spread_out(ctx: Context, x: Value, d: int, first: int, step: int, extent: int, fill: Number = 0) -> Value:
+def _spread_out(ctx: Context, x: Value, d: int, first: Extent, step: int, extent: Extent, fill: Number = 0) -> Value:
     """Places the elements of `x` at `first`, `first + step`, ... of a dimension of `extent`, with `fill` between
     them."""
-    count = x.type.shape[d]
-    if not count:
+    count = ctx.extent(x, d)
+    if is_number(count, 0):
         return ctx.full(ctx.shape, fill, x.type.element_type)
-    low, high, interior = ([0] * x.type.rank for _ in range(3))
+    low: list[Extent] = [0] * x.type.rank
+    high, interior = list(low), [0] * x.type.rank
     low[d], interior[d] = first, step - 1
     high[d] = extent - first - (count - 1) * step - 1
     return ctx.pad(x, low, high, fill, interior)

@@ -38,12 +38,12 @@ def masked_select(ctx: Context, x: Value, mask: Value) -> Value:
 @rule("aten.repeat_interleave.Tensor")
 def repeat_interleave(ctx: Context, repeats: Value, *, output_size: int | None = None) -> Value:
     """repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor: each index as often as stated"""
-    if not repeats.type.size:
+    if 0 in repeats.type.shape:
         return repeats
     kind = repeats.type.element_type
     check_not_negative(ctx, repeats, "repeats can not be negative")
-    ends = ctx.cumulative(ops.Add, ctx.convert(repeats, I64), 0)
-    total = ctx.reshape(ctx.slice(ends, 0, repeats.type.size - 1, repeats.type.size), ())
+    counts = ctx.convert(repeats, I64)
+    ends, total = ctx.cumulative(ops.Add, counts, 0), ctx.reduce(ops.Add, counts, [0])
     places = ctx.iota([Size(ctx, total, is_extent=True)], 0)
     # As many indices end at or before a place as it comes after.
     return places_in(ctx, ends, places, partial(ctx.compare, "LE"), kind)

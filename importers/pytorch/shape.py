@@ -65,7 +65,7 @@ def view_dtype(ctx: Context, x: Value, dtype: object) -> Value:
     if old == new:
         return ctx.add(ops.BitcastConvert(x, result=ctx.result))
     # The language splits an element into a new last dimension, or joins such a dimension into one element.
-    *rest, last = x.type.static_shape
+    *rest, last = ctx.extents(x)
     if old > new:
         split = ctx.result.with_shape((*x.type.shape, old // new))
         return ctx.reshape(ctx.add(ops.BitcastConvert(x, result=split)), ctx.shape)

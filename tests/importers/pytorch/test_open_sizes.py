@@ -86,6 +86,10 @@ OF_MATRICES: dict[str, Callable[..., Any]] = {
         torch.fft.hfft(x.to(torch.complex64), norm="ortho"),
     ),
     "distances of all pairs": lambda x: (functional.pdist(x), functional.pdist(x, 1), torch.cdist(x, x[1:])),
+    "of integers": lambda x: [f((x * 9).int()) for f in (torch.isinf, torch.isfinite)] + [(x > 0).signbit()],
+    "the bits": lambda x: (x.view(torch.int16), x.repeat(1, 2).view(torch.int64)),
+    "padded by its edges": lambda x: aten.replication_pad1d_backward(functional.pad(x, (2, 3), "replicate"), x, [2, 3]),
+    "repeated": lambda x: torch.repeat_interleave((x[:, 0] * 3).abs().long()),
     "in a set": lambda x: (torch.isin(x.round(), x[0].round()), torch.isin(2, x.round(), invert=True)),
 }
 
