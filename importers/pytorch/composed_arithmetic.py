@@ -56,3 +56,12 @@ def xlog1py_of_number(self: float, other: Tensor) -> Tensor:
 @composed("aten.special_xlog1py.other_scalar")
 def xlog1py_with_number(self: Tensor, other: float) -> Tensor:
     return torch.special.xlog1py(self, _rounded(other, self))
+
+
+SIXTH = 0.16666667163372040
+"""The slope of `hardsigmoid` between its limits, which PyTorch's kernels round to 32 bits in every type."""
+
+
+@composed("aten.hardsigmoid_backward.default")
+def hardsigmoid_backward(grad_output: Tensor, self: Tensor) -> Tensor:
+    return torch.where((self > -3) & (self < 3), grad_output * SIXTH, 0.0)
