@@ -175,9 +175,9 @@ func.func @main(%x: tensor<4x1xf32>, %init: tensor<f32>) -> tensor<4xf32> {
 //=  arg0: 4x1xf32 at input 0
 //=  arg1: f32 at input 1
 //=  result0: 4xf32 at output 0
-//=  launch @reduce_0(arg1, arg0, result0)
+//=  launch @add_0(arg1, arg0, result0)
 //=}
-//=kernel @reduce_0 {
+//=kernel @add_0 {
 //=  in x0: f32
 //=  in x1: 4xf32
 //=  out y0: 4xf32
