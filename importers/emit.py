@@ -324,14 +324,20 @@ class Emitter(Builder):
 
     def cumulative(self, op: type, x: Value, dimension: int, reverse: bool = False, exclusive: bool = False) -> Value:
         """Combines each element with all elements before it along a dimension (after it, if `reverse`): a window that
-        ends, or starts, at each element, or, if `exclusive`, next to it."""
+        ends, or starts, at each element. If `exclusive`, the element itself is not among them."""
         extent, rank = x.type.shape[dimension], x.type.rank
         if not extent:
             return x
+        if exclusive:
+            # What is combined up to each element, but the last, belongs to the next one.
+            others = self.slice(x, dimension, int(reverse), extent - int(not reverse))
+            combined = self.cumulative(op, others, dimension, reverse)
+            edges = [0] * rank, [int(d == dimension) for d in range(rank)]
+            low, high = edges if reverse else edges[::-1]
+            return self.pad(combined, low, high, neutral(op, x.type.element_type))
         window, padding = [1] * rank, [(0, 0)] * rank
         window[dimension] = extent
-        shift = int(exclusive)
-        padding[dimension] = (-shift, extent - 1 + shift) if reverse else (extent - 1 + shift, -shift)
+        padding[dimension] = (0, extent - 1) if reverse else (extent - 1, 0)
         return self.reduce_window(op, x, window, padding=padding)
 
     def sort(

@@ -217,4 +217,12 @@ PLACES = [
     case(name, lambda x, y, side=side: tf.searchsorted(tf.sort(x), y, side), LONG_ROWS, LONG_ROWS[:, :20])
     for name, side in (("LowerBound", "left"), ("UpperBound", "right"))
 ]
-VARIOUS_CASES: list[Case] = [*BITS, *GRADIENTS, *FORMATS, *SPARSE, *QUANTIZED, *COLORS, *BEST, *WINDOWS, *PLACES]
+SUMS_OF_OTHERS = [
+    case(name, lambda x, f=f, reverse=reverse: f(x, 1, True, reverse), x)
+    for name, f in (("Cumsum", tf.cumsum), ("Cumprod", tf.math.cumprod))
+    for reverse in (False, True)
+    for x in (normal(2, 5, 3), ints(3, -4, 5).reshape(1, 3), normal(2, 1), COMPLEX.reshape(1, -1))
+]
+VARIOUS_CASES: list[Case] = [
+    *(*BITS, *GRADIENTS, *FORMATS, *SPARSE, *QUANTIZED, *COLORS, *BEST, *WINDOWS, *PLACES, *SUMS_OF_OTHERS),
+]
