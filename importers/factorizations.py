@@ -88,6 +88,9 @@ def half(emit: DynamicEmitter, x: Value, direction: str) -> Value:
 def diagonal_of(emit: DynamicEmitter, x: Value) -> Value:
     """Returns the diagonal of square matrices."""
     last = x.type.rank - 1
+    *batch, order, _ = emit.extents(x)
+    if isinstance(order, int):
+        return emit.slice(emit.reshape(x, [*batch, order * order]), last - 1, 0, order * order, order + 1)
     rows, columns = (emit.iota(emit.extents(x)[-2:], d) for d in range(2))
     kept = emit.select(emit.compare("EQ", columns, rows), x, emit.full_like(x, 0))
     return emit.reduce(ops.Add, kept, [last])
