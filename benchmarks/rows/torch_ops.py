@@ -80,8 +80,8 @@ def two_convolutions(x: torch.Tensor, first: torch.Tensor, second: torch.Tensor)
     return torch.sigmoid(F.conv2d(torch.relu(F.conv2d(x, first, padding=1)), second, padding=1))
 
 
-def _features_last() -> tuple[torch.Tensor, ...]:
-    return (torch.randn(1, 64, 56, 56).to(memory_format=torch.channels_last),)
+def features_last(shape: tuple[int, ...]) -> Made:
+    return lambda: (torch.randn(shape).to(memory_format=torch.channels_last),)
 
 
 def _sampled() -> tuple[torch.Tensor, ...]:
@@ -98,10 +98,6 @@ def _sorted() -> tuple[torch.Tensor, ...]:
 
 def _bags() -> tuple[torch.Tensor, ...]:
     return torch.randn(10_000, 64), torch.randint(0, 10_000, (20_000,)), torch.arange(0, 20_000, 10)
-
-
-def _image_features_last() -> tuple[torch.Tensor, ...]:
-    return (torch.randn(IMAGE).to(memory_format=torch.channels_last),)
 
 
 def _integers() -> tuple[torch.Tensor, ...]:
@@ -141,14 +137,14 @@ ROWS = (
     row(
         "bilinear resizing x2 2x64x56x56, features last",
         lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
-        _image_features_last,
+        features_last(IMAGE),
     ),
     row("bicubic resizing x2 2x64x56x56", lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), randn(IMAGE)),
     row("reflected padding 2x64x56x56", lambda x: F.pad(x, (3, 3, 3, 3), "reflect"), randn(IMAGE)),
     row("circular padding 2x64x56x56", lambda x: F.pad(x, (1, 1, 1, 1), "circular"), randn(IMAGE)),
     gradient("max pool 3x3/2 2x64x56x56", lambda x: F.max_pool2d(x, 3, 2, 1), randn(IMAGE)),
     gradient("group norm 2x64x56x56", lambda x: F.group_norm(x, 8), randn(IMAGE)),
-    row("group norm of 1x64x56x56, features last", lambda x: F.group_norm(x, 1), _features_last),
+    row("group norm of 1x64x56x56, features last", lambda x: F.group_norm(x, 1), features_last((1, 64, 56, 56))),
     row("3x3 64 to 64 to 1 at 128", two_convolutions, randn((1, 64, 128, 128), (64, 64, 3, 3), (1, 64, 3, 3))),
     gradient("depthwise 3x3", *depthwise(3), quick=True),
     gradient("depthwise 3x3/2", *depthwise(3, 2)),

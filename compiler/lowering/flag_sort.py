@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from trivium.compiler.kernel import Register
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, constant, indices_of, variable
+from trivium.compiler.lowering.index import Index, RunTimeIndex, Variable, constant, indices_of, variable
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.row import Row
 from trivium.compiler.lowering.scalars import Scalar
@@ -88,16 +88,12 @@ class _FlagSort:
             frame.yield_(b.add(frame.carried[0], step), b.add(frame.carried[1], b.subtract(b.index(1), step)))
 
     def _write(self, ctx: LoweringContext, place: Register, elements: list[Scalar], index: Index) -> None:
-        at = variable(RunTimeIndex(place, self.sorting.count - 1))
-        self.sorting.finish(ctx, self._at(at), elements, ctx.position(index))
+        at = self.sorting.at_place(self.variables, variable(RunTimeIndex(place, self.sorting.count - 1)))
+        self.sorting.finish(ctx, at, elements, ctx.position(index))
 
     def _index(self, start: Register, number: Register) -> Index:
         last = self.sorting.extent - 1
         return variable(RunTimeIndex(start, last)) + variable(RunTimeIndex(number, last))
-
-    def _at(self, along: Index) -> Indices:
-        indices = indices_of(self.variables)
-        return (*indices[: self.sorting.dimension], along, *indices[self.sorting.dimension + 1 :])
 
     def _elements(self, ctx: LoweringContext, index: Index) -> list[Scalar]:
         return [row.load(ctx, index) for row in self.rows]

@@ -76,7 +76,12 @@ class Sorting:
 
     def at(self, variables: Sequence[Variable], along: Variable) -> Indices:
         """Returns the indices with `along` in place of the sorted dimension's variable."""
-        return indices_of([along if d == self.dimension else v for d, v in enumerate(variables)])
+        return self.at_place(variables, *indices_of([along]))
+
+    def at_place(self, variables: Sequence[Variable], place: Index) -> Indices:
+        """Returns the indices with this one in the sorted dimension."""
+        indices = indices_of(variables)
+        return (*indices[: self.dimension], place, *indices[self.dimension + 1 :])
 
     def known(self, place: Scalar) -> Index:
         """Returns a place in the row as an index."""
