@@ -9,12 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 import sympy
 import torch
-from torch.utils._sympy import functions
 
 from trivium.importers.extents import Extent, chosen, scalar_of
 from trivium.importers.pytorch.context import Context
 from trivium.importers.pytorch.indexing import scatter_into
-from trivium.importers.pytorch.symbols import symbolic
+from trivium.importers.pytorch.symbols import expression_of, without_limits
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64
@@ -63,7 +62,7 @@ def _places(ctx: Context, size: Extents, stride: Extents) -> Value:
 def _packed(ctx: Context, x: Value) -> tuple[Value, list[int]]:
     """Returns the elements in the order of memory, which must have no gaps, and the dimensions in that order."""
     meta = _meta(ctx, x)
-    order = memory_order(list(map(_expression, meta.shape)), list(map(_expression, meta.stride())))
+    order = memory_order(list(map(expression_of, meta.shape)), list(map(expression_of, meta.stride())))
     if order is None:
         ctx.unsupported("self", f"the strides {tuple(meta.stride())}", "a tensor without gaps in its memory")
     return ctx.flattened(ctx.transpose(x, order)), order
@@ -71,11 +70,6 @@ def _packed(ctx: Context, x: Value) -> tuple[Value, list[int]]:
 
 def _meta(ctx: Context, x: Value) -> torch.Tensor:
     return ctx.open_metas[x] if x in ctx.open_metas else ctx.metas[x]
-
-
-def _expression(given: int | torch.SymInt) -> sympy.Basic:
-    expression = symbolic(given)
-    return sympy.Integer(int(given)) if expression is None else expression
 
 
 def memory_order(shape: Sequence[sympy.Basic], strides: Sequence[sympy.Basic]) -> list[int] | None:
@@ -94,11 +88,4 @@ def memory_order(shape: Sequence[sympy.Basic], strides: Sequence[sympy.Basic]) -
 
 def _is_same(a: sympy.Basic, b: sympy.Basic) -> bool:
     """Whether two strides are the same in every tensor that has elements: there, no size is less than 1."""
-    return sympy.expand(_without_limits(a) - _without_limits(b)) == 0  # type: ignore[operator]
-
-
-def _without_limits(stride: sympy.Basic) -> sympy.Basic:
-    def is_limited(part: sympy.Basic) -> bool:
-        return isinstance(part, sympy.Max | functions.Max) and len(part.args) == 2 and 1 in part.args
-
-    return stride.replace(is_limited, lambda part: next(arg for arg in part.args if arg != 1))
+    return sympy.expand(without_limits(a) - without_limits(b)) == 0  # type: ignore[operator]

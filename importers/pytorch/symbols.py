@@ -42,6 +42,22 @@ def symbolic(given: object) -> sympy.Basic | None:
     return expression if expression.free_symbols else None
 
 
+def expression_of(size: int | torch.SymInt) -> sympy.Basic:
+    """Returns a size or a stride as an expression, which may be a number."""
+    expression = symbolic(size)
+    return sympy.Integer(int(size)) if expression is None else expression
+
+
+def without_limits(stride: sympy.Basic) -> sympy.Basic:
+    """Returns a stride as it is where there are elements: PyTorch computes strides with at least one element in each
+    dimension."""
+
+    def is_limited(part: sympy.Basic) -> bool:
+        return isinstance(part, sympy.Max | functions.Max) and 1 in part.args
+
+    return stride.replace(is_limited, lambda part: functions.Max(*(set(part.args) - {sympy.Integer(1)})))
+
+
 def has_symbols(meta: object) -> bool:
     """Whether a description of a node has sizes that are no numbers."""
     if isinstance(meta, list | tuple):

@@ -1,13 +1,45 @@
-"""Reductions whose result depends on the order in which elements are combined."""
+"""Rewrites of reductions."""
 
 from __future__ import annotations
 
 from trivium.compiler.passes.rewriting import PatternSet
 from trivium.ir.core import Value
-from trivium.ir.ops import And, Compare, ComparisonDirection, Iota, Not, Or, Reduce, Select
+from trivium.ir.ops import (
+    Add,
+    And,
+    BroadcastInDim,
+    Compare,
+    ComparisonDirection,
+    Iota,
+    Maximum,
+    Minimum,
+    Multiply,
+    Not,
+    Or,
+    Reduce,
+    Reshape,
+    Select,
+)
 
 FOLDS = PatternSet()
 pattern = FOLDS.pattern
+
+COMBINING = Add, Multiply, Maximum, Minimum, And, Or
+"""The operations that combine an element with the initial value."""
+
+
+@pattern(Reduce)
+def reduction_of_single_elements(op):
+    """A reduction along dimensions of extent 1, as that of an index's only number, combines each element with the
+    initial value."""
+    kind, made = op.inputs[0].type, op.body.block.terminator.operands[0].defining_op
+    if len(op.inputs) != 1 or not kind.is_static or any(kind.shape[d] != 1 for d in op.dimensions):
+        return None
+    arguments, result = tuple(op.body.block.arguments), op.results[0].type
+    if not isinstance(made, COMBINING) or made.operands != arguments or result.element_type is not kind.element_type:
+        return None
+    first = BroadcastInDim(op.init_values[0], broadcast_dimensions=(), result=result).result
+    return type(made)(first, Reshape(op.inputs[0], result=result).result)
 
 
 @pattern(Select)

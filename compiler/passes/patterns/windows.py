@@ -1,4 +1,4 @@
-"""Rewrites of sliding windows, and of reductions."""
+"""Rewrites of sliding windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from trivium.ir.ops import (
     Multiply,
     Or,
     Pad,
-    Reduce,
     ReduceWindow,
     Reshape,
     Slice,
@@ -29,22 +28,6 @@ pattern = WINDOWS.pattern
 
 IDEMPOTENT = Maximum, Minimum, And, Or
 """The operations in which a second time makes no difference."""
-
-FOLDS = Add, Multiply, *IDEMPOTENT
-
-
-@pattern(Reduce)
-def reduction_of_single_elements(op):
-    """A reduction along dimensions of extent 1, as that of an index's only number, combines each element with the
-    initial value."""
-    kind, made = op.inputs[0].type, op.body.block.terminator.operands[0].defining_op
-    if len(op.inputs) != 1 or not kind.is_static or any(kind.shape[d] != 1 for d in op.dimensions):
-        return None
-    arguments, result = tuple(op.body.block.arguments), op.results[0].type
-    if not isinstance(made, FOLDS) or made.operands != arguments or result.element_type is not kind.element_type:
-        return None
-    first = BroadcastInDim(op.init_values[0], broadcast_dimensions=(), result=result).result
-    return type(made)(first, Reshape(op.inputs[0], result=result).result)
 
 
 @pattern(ReduceWindow)

@@ -12,7 +12,6 @@ import torch
 from torch import fx
 from torch._C._dynamo.guards import _empty_strided_cpu  # pyright: ignore[reportAttributeAccessIssue]
 from torch._prims_common import make_contiguous_strides_for
-from torch.utils._sympy.functions import Max
 
 from trivium.backends.ranges import Sizes
 from trivium.compiler.bounded import BoundedProgram, bounded_where_valid
@@ -20,7 +19,7 @@ from trivium.compiler.bounded.axes import is_fixed
 from trivium.compiler.pipeline import inline_used
 from trivium.executable import Executable
 from trivium.importers.pytorch import ImportedGraph, ResultIndex, ViewIndex
-from trivium.importers.pytorch.symbols import has_symbols, symbolic
+from trivium.importers.pytorch.symbols import expression_of, has_symbols, symbolic, without_limits
 from trivium.ir.func import Module
 from trivium.ir.types import TensorType
 from trivium.torch.layouts import TensorLayouts, take_layouts
@@ -191,11 +190,8 @@ def _is_row_major(meta: torch.Tensor) -> bool:
 
 
 def _expression(size: int | torch.SymInt) -> sympy.Basic:
-    """Returns a size or a stride. PyTorch computes strides with at least one element in each dimension."""
-    expression = symbolic(size)
-    if expression is None:
-        return sympy.Integer(int(size))
-    return expression.replace(lambda x: isinstance(x, Max) and 1 in x.args, lambda x: Max(*(set(x.args) - {1})))
+    """Returns a size, or a stride where there are elements."""
+    return without_limits(expression_of(size))
 
 
 def compile_for(

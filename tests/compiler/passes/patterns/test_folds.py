@@ -1,5 +1,5 @@
 """The reducer that JAX writes for argmax: where several elements are NaN, the first one is found, also by threads and
-lanes that combine what they have found in any order."""
+lanes that combine what they have found in any order. And reductions of single elements."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from trivium.compiler.passes.patterns.folds import FOLDS
 from trivium.ir import ops
 from trivium.ir.builder import Builder, region
 from trivium.ir.core import Value
+from trivium.ir.declare import Op
 from trivium.ir.func import Module
 from trivium.ir.types import F32, I32, tensor
 
@@ -69,3 +70,31 @@ def test_other_reducers_stay() -> None:
     module = position((9,), 0, "GE")
     before = str(module)
     assert str(rewritten(module, FOLDS, [with_nans((9,), 0)])) == before
+
+
+X = np.random.default_rng(0).integers(-3, 4, (3, 7, 5)).astype(np.float32)  # sums are exact in any order
+X[0, 0, 0], X[1, 2, 3], X[2, 6, 4] = -0.0, np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    ("kind", "init"), [(ops.Add, 0.0), (ops.Add, -0.0), (ops.Maximum, -np.inf), (ops.Multiply, 1.0), (ops.Minimum, 0.5)]
+)
+def test_reductions_of_single_elements(kind: type[Op], init: float) -> None:
+    def body(b, x):
+        fold = region([tensor()] * 2, lambda b, p, q: b.add(kind(p, q)))
+        apart = b.add(ops.Reshape(x, result=tensor(3, 1, 7, 5, 1)))
+        return b.add(ops.Reduce([apart], [b.add(ops.Constant(np.float32(init)))], [1, 4], fold))
+
+    after = rewritten(program_of([tensor(*X.shape)], body), FOLDS, [X])
+    assert not any(isinstance(op, ops.Reduce) for op in after.walk())
+
+
+def test_reductions_of_more_elements_or_pairs_stay() -> None:
+    def body(b, x):
+        fold = region([tensor()] * 2, lambda b, p, q: b.add(ops.Subtract(p, q)))
+        start, apart = b.add(ops.Constant(np.float32(1))), b.add(ops.Reshape(x, result=tensor(3, 7, 5, 1)))
+        total = region([tensor()] * 2, lambda b, p, q: b.add(ops.Add(p, q)))
+        return [*b.add(ops.Reduce([apart], [start], [3], fold)), *b.add(ops.Reduce([apart], [start], [0, 3], total))]
+
+    after = rewritten(program_of([tensor(*X.shape)], body), FOLDS, [X])
+    assert sum(isinstance(op, ops.Reduce) for op in after.walk()) == 2

@@ -1,5 +1,4 @@
-"""Windows that reach beyond their operand: those that are alone along a dimension have no padding any more. Reductions
-of single elements."""
+"""Windows that reach beyond their operand: those that are alone along a dimension have no padding any more."""
 
 from __future__ import annotations
 
@@ -54,30 +53,6 @@ def test_padding_of_windows_that_are_alone(case: str, kind: type[Op], init: floa
     sizes, padding, options, left, margins = ALONE[case]
     module = window(kind, init, sizes, padding, **options)
     assert windows_of(rewritten(module, WINDOWS, [X])) == [(left, margins)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "init"), [(ops.Add, 0.0), (ops.Add, -0.0), (ops.Maximum, -np.inf), (ops.Multiply, 1.0), (ops.Minimum, 0.5)]
-)
-def test_reductions_of_single_elements(kind: type[Op], init: float) -> None:
-    def body(b, x):
-        fold = region([tensor()] * 2, lambda b, p, q: b.add(kind(p, q)))
-        apart = b.add(ops.Reshape(x, result=tensor(3, 1, 7, 5, 1)))
-        return b.add(ops.Reduce([apart], [b.add(ops.Constant(np.float32(init)))], [1, 4], fold))
-
-    after = rewritten(program_of([tensor(*X.shape)], body), WINDOWS, [X])
-    assert not any(isinstance(op, ops.Reduce) for op in after.walk())
-
-
-def test_reductions_of_more_elements_or_pairs_stay() -> None:
-    def body(b, x):
-        fold = region([tensor()] * 2, lambda b, p, q: b.add(ops.Subtract(p, q)))
-        start, apart = b.add(ops.Constant(np.float32(1))), b.add(ops.Reshape(x, result=tensor(3, 7, 5, 1)))
-        total = region([tensor()] * 2, lambda b, p, q: b.add(ops.Add(p, q)))
-        return [*b.add(ops.Reduce([apart], [start], [3], fold)), *b.add(ops.Reduce([apart], [start], [0, 3], total))]
-
-    after = rewritten(program_of([tensor(*X.shape)], body), WINDOWS, [X])
-    assert sum(isinstance(op, ops.Reduce) for op in after.walk()) == 2
 
 
 GAPS: dict[str, tuple[list[int], list[tuple[int, int]], list[int]]] = {
