@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from trivium.backends.pjrt import LoadedExecutable
+from trivium.compiler.artifact import AVOIDABLE
 from trivium.ir.func import Module
 
 OPS_OF_ONE = 3
@@ -13,20 +14,23 @@ OPS_OF_ONE = 3
 
 class Costs(NamedTuple):
     """What says how long a graph takes to compile and to run: its ops, in its framework, and the machine code of its
-    program, in bytes; floating-point operations, and the bytes that they access. Times are estimated, and not measured,
-    so that they are the same in every process: a program that begins with the same seed ends with the same bits."""
+    program, in bytes; floating-point operations, the bytes that they access, and which share of the operations a
+    program for several sizes does not take for smaller ones. Times are estimated, and not measured, so that they are
+    the same in every process: a program that begins with the same seed ends with the same bits."""
 
     ops: int
     code: int
     flops: float
     accessed: float
+    avoidable: float = 0.0
 
     @classmethod
     def of(cls, loaded: LoadedExecutable, ops: int) -> Costs:
         """Returns the costs of a program that was made from this number of ops."""
         costs = loaded.cost_analysis()
         code = loaded.memory_analysis().generated_code_size_in_bytes
-        return cls(ops, code, costs["flops"], costs["bytes accessed"])
+        avoidable = costs.get(AVOIDABLE, 0.0) / max(1.0, costs["flops"])
+        return cls(ops, code, costs["flops"], costs["bytes accessed"], avoidable)
 
     @classmethod
     def of_module(cls, loaded: LoadedExecutable, module: Module) -> Costs:

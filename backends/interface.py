@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from trivium.compiler.analysis import program_cost
-from trivium.compiler.artifact import COSTS, Slot
+from trivium.compiler.artifact import AVOIDABLE, COSTS, Slot
 from trivium.compiler.donation import wishes
 from trivium.compiler.host import RECEIVE, SEND
 from trivium.compiler.kernel.dtypes import numpy_dtype
@@ -46,7 +46,10 @@ def slot(value: Array) -> Slot:
 def costs(program: Program) -> dict[str, str]:
     """Returns the costs of a run."""
     cost = program_cost(program)
-    return dict(zip(COSTS, map(repr, map(float, (cost.flops, cost.transcendentals, cost.nbytes))), strict=True))
+    found: dict[str, float] = dict(zip(COSTS, (cost.flops, cost.transcendentals, cost.nbytes), strict=True))
+    if cost.avoidable:
+        found[AVOIDABLE] = cost.avoidable
+    return {name: repr(float(number)) for name, number in found.items()}
 
 
 def notes(program: Program, schedules: Mapping[str, object]) -> dict[str, str]:

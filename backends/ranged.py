@@ -82,12 +82,13 @@ class RangedProgram:
         valid, program = bounded_where_valid(module, *given)
         self.combinations = [combinations[number] for number in valid]
         self.numbers = {each: number for number, each in enumerate(self.combinations)}
-        kinds = [argument.type for argument in program.module.main.arguments[:-1]]
+        self.types = [x.type for x, _ in zip(program.module.main.arguments, program.arguments, strict=False)]
         self._spaces = [
             None if all(map(is_fixed, extents)) else kind.static_shape
-            for kind, extents in zip(kinds, program.arguments, strict=True)
+            for kind, extents in zip(self.types, program.arguments, strict=True)
         ]
-        self._extents = [None if all(map(is_fixed, extents)) else extents for extents in program.results]
+        self._results = [None if all(map(is_fixed, extents)) else extents for extents in program.results]
+        self.extents = list(map(program.extents_of, range(len(valid))))
         self.loaded = compiled(program.module, shown(self.combinations))
 
     def execute(self, arrays: Sequence[np.ndarray], sizes: Sizes) -> list[np.ndarray]:
@@ -95,8 +96,8 @@ class RangedProgram:
         pairs = zip(arrays, self._spaces, strict=True)
         given = [array if space is None else with_space(array, space) for array, space in pairs]
         number = self.numbers[sizes]
-        made = self.loaded.execute(*given, np.int64(number))
-        pairs = zip(made, self._extents, strict=True)
+        made = self.loaded.execute(*given, *self.extents[number])
+        pairs = zip(made, self._results, strict=True)
         return [array if extents is None else _existing(array, extents, number) for array, extents in pairs]
 
 

@@ -28,6 +28,10 @@ MOST_SPACE = 4
 SHARE = 4
 """Sizes with more than one in this many parts of what a program loses get a program of their own."""
 
+LOST = 0.2
+"""What loops that end where sizes do still lose of what they would if they did not: along what is summed up, and in
+lanes."""
+
 KNOWN = 2
 """For how many single combinations of sizes costs are remembered."""
 
@@ -239,7 +243,7 @@ class Ranges(Generic[P]):
     def add(self, combinations: Sequence[Sizes], program: P, costs: Costs) -> None:
         """Adds a program for these combinations of sizes."""
         with self._lock:
-            losses = self._losses(combinations, costs.running)
+            losses = self._losses(combinations, costs.running, 1 - (1 - LOST) * costs.avoidable)
             numbers = {sizes: number for number, sizes in enumerate(combinations)}
             self._programs.append(Ranged(program, numbers, costs.compiling, losses))
             del self._programs[: -self.most]
@@ -248,10 +252,10 @@ class Ranges(Generic[P]):
         found = (ranged for ranged in self._programs if sizes in ranged.numbers)
         return min(found, key=lambda ranged: len(ranged.numbers), default=None)
 
-    def _losses(self, combinations: Sequence[Sizes], running: float) -> list[float]:
+    def _losses(self, combinations: Sequence[Sizes], running: float, share: float) -> list[float]:
         """Returns how many seconds a run loses in each combination. Costs are taken to be linear in the product of the
         sizes, with that of a program for exact sizes as the second point of the line: a step of a decoder reads all of
-        its parameters, however long its cache is."""
+        its parameters, however long its cache is. Since loops end where sizes do, only a `share` of that is lost."""
         volumes = list(map(self.together.volume, combinations))
         most = max(volumes)
         slope = running / most
@@ -259,4 +263,4 @@ class Ranges(Generic[P]):
         volume, seconds = max(exact, key=lambda point: abs(point[0] - most), default=(most, running))
         if volume != most:
             slope = min(slope, max(0.0, (running - seconds) / (most - volume)))
-        return [slope * (most - volume) for volume in volumes]
+        return [share * slope * (most - volume) for volume in volumes]

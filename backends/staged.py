@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from trivium.backends.pjrt import STAGES, MemoryStats
-from trivium.compiler.artifact import COSTS, Artifact
+from trivium.compiler.artifact import AVOIDABLE, COSTS, Artifact
 from trivium.compiler.constants import constant_arrays
 from trivium.compiler.stages import Stages
 from trivium.ir.errors import Error
@@ -90,7 +90,7 @@ class StagedExecutable(ABC):
 
     def cost_analysis(self) -> dict[str, float]:
         """Returns the costs of one run, under PJRT's names."""
-        return {name: float(self.artifact.texts[name]) for name in COSTS}
+        return {name: float(text) for name in (*COSTS, AVOIDABLE) if (text := self.artifact.texts.get(name))}
 
     def memory_analysis(self) -> MemoryStats:
         """Returns the memory that the executable and one run of it need."""

@@ -5,8 +5,9 @@ run time."""
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 
 from trivium.compiler.kernel import (
     Block,
@@ -31,17 +32,19 @@ from trivium.compiler.program import While as ProgramWhile
 class Cost:
     """`flops`: scalar operations of any element type, except those on indices; a fused multiply-add counts twice.
     `transcendentals`: functions such as the exponential, which do not count as flops. `nbytes`: the bytes that steps
-    read from their operands and write to their results, ignoring caches."""
+    read from their operands and write to their results, ignoring caches. `avoidable`: those of the flops that are in
+    loops which end at run time (`kernel.structure.End`), and that smaller sizes do not take."""
 
     flops: float = 0.0
     transcendentals: float = 0.0
     nbytes: float = 0.0
+    avoidable: float = 0.0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.flops + other.flops, self.transcendentals + other.transcendentals, self.nbytes + other.nbytes)
+        return Cost(*map(operator.add, astuple(self), astuple(other)))
 
     def __mul__(self, times: int) -> Cost:
-        return Cost(self.flops * times, self.transcendentals * times, self.nbytes * times)
+        return Cost(*(number * times for number in astuple(self)))
 
 
 def program_cost(program: Program) -> Cost:
@@ -58,8 +61,11 @@ def step_cost(step: Step) -> Cost:
 def kernel_cost(kernel: Kernel) -> Cost:
     """Returns the operations of one launch. Its bytes are not included: they depend on the launch's arguments."""
     if kernel.contraction is not None:
-        return _contraction(kernel.contraction)
-    return _block(kernel.body, _computing(kernel.body))
+        cost = _contraction(kernel.contraction)
+    else:
+        cost = _block(kernel.body, _computing(kernel.body))
+    ends = any(isinstance(i, Loop) and i.ends for i in kernel.body.instructions)
+    return replace(cost, avoidable=cost.flops) if ends else cost
 
 
 def _steps(steps: Sequence[Step], kernels: dict[Kernel, Cost]) -> Cost:

@@ -15,6 +15,9 @@ from trivium.ir.errors import Error
 from trivium.ir.types import TensorType, tensor
 
 COSTS = "flops", "transcendentals", "bytes accessed"
+
+AVOIDABLE = "avoidable flops"
+"""Those of the flops that a program for several sizes does not take for smaller ones."""
 """The costs of a run under PJRT's names, which are also their names in an artifact's texts."""
 
 

@@ -3,14 +3,16 @@ control flow becomes steps, and the buffer plan (`buffers`) assigns every array 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from trivium.compiler.buffers import assign_buffers
 from trivium.compiler.donation import wishes
+from trivium.compiler.ends import Ends, needed
 from trivium.compiler.fusion import Group, fuse
 from trivium.compiler.fusion.forms import Whole
 from trivium.compiler.lowering import STEP
+from trivium.compiler.lowering.ends import end
 from trivium.compiler.lowering.launches import Argument, Temporary
 from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
@@ -20,7 +22,7 @@ from trivium.compiler.ordering import batched, spans
 from trivium.compiler.program import Array, Copy, Input, Launch, Output, Program, Step
 from trivium.compiler.target import Target
 from trivium.ir import ops
-from trivium.ir.core import Block, Operation
+from trivium.ir.core import Block, Operation, Value
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
 
@@ -30,7 +32,7 @@ def lower(module: Module, target: Target) -> Program:
     (`compiler.verifier`) where it is loaded, because programs can also come from elsewhere."""
     main = module.main
     program = Program(main.sym_name, graph=module)
-    lowering = _Lowering(target)
+    lowering = _Lowering(target, needed(main) if target.ends else {})
     for index, argument in enumerate(main.arguments):
         array = lowering.make(argument, Input(index), f"arg{index}")
         lowering.bind(argument, array)
@@ -55,9 +57,9 @@ def lower(module: Module, target: Target) -> Program:
 class _Lowering(ProgramBuilder):
     """Turns blocks into steps: fused groups become launches of kernels, other ops have step rules."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, needed: Mapping[Value, Ends]) -> None:
         super().__init__(available_memory(target))
-        self._target = target
+        self._target, self._needed = target, needed
 
     def block(self, block: Block) -> list[Step]:
         """Returns the steps of a block; afterwards every value that it returns has an array."""
@@ -84,7 +86,8 @@ class _Lowering(ProgramBuilder):
             self.copy(self.array(operand), self.array(result))
         arrays: dict[Temporary, Array] = {}
         for kernel, arguments in group.kernels(self.name(kernel_name(group)), self._target):
-            bound = tuple(self._argument(argument, arrays) for argument in arguments)
+            given = end(kernel, arguments, self._needed) if self._needed else arguments
+            bound = tuple(self._argument(argument, arrays) for argument in given)
             whole = group if group.form.writes_parts else None
             self.steps.append(Launch(kernel, bound, group.computed(), whole))
 

@@ -191,7 +191,8 @@ def turned_loads(loop: Loop, index: Register, other: Register, analysis: Analysi
 
 def merged_extents(loop: Loop, analysis: Analysis) -> tuple[int | Register, ...]:
     """Returns the extents after merging neighbouring dimensions. Two dimensions are merged if both are static and used
-    only in addresses, and if in every access one step of the outer one equals a whole run of the inner one."""
+    only in addresses, and if in every access one step of the outer one equals a whole run of the inner one. Those that
+    end at run time stay as they are."""
     extents = list(loop.extents)
     addresses = [analysis.address(access.buffer, access.indices) for access in accesses(loop.body)]
     inner = len(extents) - 1
@@ -206,6 +207,7 @@ def merged_extents(loop: Loop, analysis: Analysis) -> tuple[int | Register, ...]
             and isinstance(length, int)
             and runs != 1
             and not {a, b} & analysis.escaping
+            and not any(end.dimension in (outer, inner) for end in loop.ends)
             and all(t.terms.get(a, 0) == t.terms.get(b, 0) * length for t in addresses)
         ):
             extents[inner], extents[outer] = runs * length, 1

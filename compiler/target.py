@@ -135,6 +135,9 @@ class Target:
     overwritten by what is computed from it. Where several threads share an iteration, they only wait for one another
     where they exchange values."""
 
+    ends: bool = False
+    """Whether loops end at run time where what they write has no use (`kernel.structure.End`)."""
+
     sorts_keys: bool = False
     """Whether keys can be sorted by vectors (`kernel.SortKeys`)."""
 

@@ -215,11 +215,12 @@ class _Planner:
     def _in_rows(
         self, loop: Loop, extents: tuple[int | Register, ...], dimension: int, possible: Container[int]
     ) -> Iterator[tuple[float, Loops]]:
-        """Yields the way to have several of a loop's rows in the lanes, if they are short, `dimension` counts them, and
-        all iterations may run at once."""
+        """Yields the way to have several of a loop's rows in the lanes, if they are short, `dimension`, which does not
+        end at run time, counts them, and all iterations may run at once."""
         longer = [d for d, extent in enumerate(extents) if extent != 1]
         size = sum(not isinstance(i, Constant | Position) for i in walk(loop.body))
-        if loop.kind != "parallel" or longer[-2:-1] != [dimension] or longer[-1] not in possible:
+        ends = any(end.dimension == dimension for end in loop.ends)
+        if loop.kind != "parallel" or ends or longer[-2:-1] != [dimension] or longer[-1] not in possible:
             return
         row, rows = extents[longer[-1]], extents[dimension]
         if not isinstance(row, int) or row * size > LARGEST_IN_ROWS:

@@ -183,6 +183,7 @@ def host() -> CpuTarget:
         orders_zeros=x86 and bool(features.get("avx512dq") and features.get("avx512vl")),
         looks_up=x86 and vector_bytes == 64,
         sorts_keys=x86 and vector_bytes > 16,
+        ends=True,
         wide_products=x86 and vector_bytes > 16,
         matrix_instructions=(
             *(one for name, one in AMX.items() if features.get(name)),

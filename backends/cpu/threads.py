@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm import kernel_loops
+from trivium.backends.llvm import ends, kernel_loops
 from trivium.backends.llvm.code import I32, I64, POINTER, Code, stack_slot
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.compiler.kernel.index import Atom
@@ -112,6 +112,7 @@ def _rows(
 ) -> None:
     """Emits the iterations [begin, end) of all dimensions but the vector one, counted in row-major order."""
     builder = emitter.builder
+    limits = ends.limits(emitter, loop, schedule)
 
     def body(position: ll.Value, _: list[ll.Value]) -> list[ll.Value]:
         rest = position
@@ -119,7 +120,8 @@ def _rows(
             emitter.values[index] = builder.urem(rest, I64(extent)) if extent != 1 else I64(0)
             rest = builder.udiv(rest, I64(extent)) if extent != 1 else rest
         emitter.values[outer[0][0]] = rest
-        kernel_loops.run_body(emitter, loop, schedule)
+        with ends.inside(emitter, loop, limits, schedule.counted):
+            kernel_loops.run_body(emitter, loop, schedule)
         return []
 
     kernel_loops.count(emitter, begin, end, 1, [], body)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm import division, memory
+from trivium.backends.llvm import division, ends, memory
 from trivium.backends.llvm.code import I1, I64, Code, literal
 from trivium.backends.llvm.folds import Folding, extremes_of, fold, starts
 from trivium.backends.llvm.interior import Interior, interior
@@ -122,11 +122,32 @@ def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Register, int 
 
 
 def _parallel(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
+    limits = ends.limits(emitter, loop, schedule)
+
     def body(_: Values) -> Values:
         run_body(emitter, loop, schedule)
         return []
 
-    nest(emitter, _dimensions(loop, schedule), [], body)
+    if not limits:
+        nest(emitter, _dimensions(loop, schedule), [], body)
+        return
+
+    def inner(dimensions: Sequence[int]) -> None:
+        if not dimensions:
+            run_body(emitter, loop, schedule)
+            return
+        first, *rest = dimensions
+
+        def iteration(position: ll.Value, _: Values) -> Values:
+            with emitter.scope():
+                emitter.values[loop.indices[first]] = position
+                with ends.inside(emitter, loop, limits, [first]):
+                    inner(rest)
+            return []
+
+        count(emitter, 0, emitter.extent(schedule.bodies[first]), 1, [], iteration)
+
+    inner(schedule.counted)
 
 
 def run_body(

@@ -35,7 +35,8 @@ def gather(w: Writer, op: Any) -> list[Bounded]:
     offsets = iter([axis for d, axis in enumerate(windows) if d not in dropped])
     batch = iter([axis for d, axis in enumerate(indices.axes) if d != numbers.index_vector_dim])
     axes = tuple(next(offsets if d in numbers.offset_dims else batch) for d in range(op.result.type.rank))
-    return [Bounded(w.add(Gather(x.value, starts, numbers, [axis.bound for axis in windows])), axes)]
+    made = Gather(x.value, starts, numbers, [axis.bound for axis in windows])
+    return [Bounded(w.add(w.reading(made, [x.axes[d] for d in numbers.start_index_map])), axes)]
 
 
 def _clamped(w: Writer, indices: Bounded, numbers: Any, x: Bounded, sizes: Sequence[Extent]) -> Value:

@@ -1,7 +1,7 @@
 """Programs for several combinations of sizes at once. A program with dynamic shapes becomes one with static shapes, in
-which every dimension has space for the largest of its extents; which combination a call has, it computes from the sizes
-that are arguments. So sizes that change with every call, as those of a cache that grows, need one program for many of
-them. This is XLA's bounded dynamism, but the bounds are the extents in each combination, and not intervals."""
+which every dimension has space for the largest of its extents; those that it needs are arguments of it. So sizes that
+change with every call, as those of a cache that grows, need one program for many of them. This is XLA's bounded
+dynamism, but the bounds are the extents in each combination, and not intervals."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from trivium.compiler.bounded.axes import Extent, extents_of, simple
 from trivium.compiler.bounded.shapes import elementwise
 from trivium.compiler.bounded.writer import RULES, Bounded, Numbers, Unbounded, Writer, as_it_is, captured
+from trivium.compiler.ends import ends_of, extent_attribute
 from trivium.ir.attributes import DenseElements, Dictionary
 from trivium.ir.core import Block, Operation, Region, Value
 from trivium.ir.declare import ELEMENTWISE, Op
@@ -23,7 +24,7 @@ from trivium.ir.func import FuncReturn, Function, Module
 from trivium.ir.interpreter import Interpreter
 from trivium.ir.known import STAYING
 from trivium.ir.ops import Constant, Reduce
-from trivium.ir.types import I64, FunctionType, TensorType, is_quantized, tensor
+from trivium.ir.types import FunctionType, TensorType, is_quantized
 
 MOST_NUMBERS = 64
 """The number of elements up to which a value is computed in each combination, since extents may follow from it."""
@@ -32,12 +33,17 @@ MOST_NUMBERS = 64
 @dataclass(frozen=True)
 class BoundedProgram:
     """A module without dynamic shapes. `arguments` and `results` are the extents of its arguments and results in each
-    combination; their types have the largest. After the arguments, the module takes the number of the combination, as
-    a 0-d i64."""
+    combination; their types have the largest. After the arguments, the module takes the `extents` that it needs, as 0-d
+    i64."""
 
     module: Module
     arguments: tuple[tuple[Extent, ...], ...]
     results: tuple[tuple[Extent, ...], ...]
+    extents: tuple[Extent, ...]
+
+    def extents_of(self, combination: int) -> list[np.int64]:
+        """Returns the extents that the module takes, for a combination."""
+        return [np.int64(extent[combination]) for extent in self.extents]
 
 
 def bounded(
@@ -52,23 +58,24 @@ def bounded(
     for argument, extents in zip(main.arguments, given, strict=True):
         kind = argument.type.with_shape(tuple(map(max, extents)))
         block.add_argument(kind, argument.name_hint, argument.location)
-    w = Writer(block, len(shapes), block.add_argument(tensor(of=I64), "combination"))
+    w = Writer(block, len(shapes))
     for index, (argument, value, extents) in enumerate(zip(main.arguments, block.arguments, given, strict=False)):
         numbers = values.get(index)
         arrays = None if numbers is None else w.noted([np.array(number, value.type.dtype) for number in numbers])
         w.values[argument] = Bounded(value, tuple(map(simple, extents)), arrays)
-        w.learn(w.values[argument])
     returned = [w.with_simple(x) for x in write(w, main.body.block)]
     w.add(FuncReturn([x.value for x in returned]))
+    results = tuple(tuple(axis.extent for axis in x.axes) for x in returned)
+    ends = [ends_of(map(w.end, extents)) for extents in results]
     kinds = [argument.type for argument in block.arguments], [x.value.type for x in returned]
-    attributes: dict[str, Any] = {"res_attrs": main.res_attrs}
-    if main.arg_attrs is not None:
-        attributes["arg_attrs"] = [*main.arg_attrs, Dictionary()]
-    function = Function(main.sym_name, FunctionType(*map(tuple, kinds)), Region([block]), **attributes)
+    arguments = [main.argument_attributes(index) for index in range(len(given))] + list(map(extent_attribute, w.sizes))
+    entries = [Dictionary({**main.result_attributes(index), **end}) for index, end in enumerate(ends)]
+    function = Function(
+        main.sym_name, FunctionType(*map(tuple, kinds)), Region([block]), arg_attrs=arguments, res_attrs=entries
+    )
     made = Module.build(functions=[function])
     made.verify()
-    results = tuple(tuple(axis.extent for axis in x.axes) for x in returned)
-    return BoundedProgram(made, tuple(given), results)
+    return BoundedProgram(made, tuple(given), results, tuple(w.sizes))
 
 
 def bounded_where_valid(
@@ -118,7 +125,6 @@ def _write(w: Writer, op: Operation) -> None:
     for index, (value, found) in enumerate(zip(op.results, made, strict=True)):
         found.value.name_hint = found.value.name_hint or value.name_hint
         w.values[value] = found if numbers is None else Bounded(found.value, found.axes, numbers[index])
-        w.learn(w.values[value])
 
 
 def _rule_of(w: Writer, op: Op) -> Any:

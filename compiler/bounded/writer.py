@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from trivium.compiler.bounded.axes import Axes, Axis, Extent, different, extents_of, is_fixed, simple
-from trivium.ir.attributes import DenseElements, integer_array
+from trivium.compiler.ends import READ
+from trivium.ir.attributes import DenseArray, DenseElements
 from trivium.ir.builder import Builder
-from trivium.ir.core import Block, Operation, Value
+from trivium.ir.core import Block, BlockArgument, Operation, Value
 from trivium.ir.declare import Op
 from trivium.ir.errors import CompileError
 from trivium.ir.ops import (
@@ -24,7 +25,6 @@ from trivium.ir.ops import (
     Constant,
     Convert,
     Divide,
-    DynamicSlice,
     Gather,
     GatherDimensionNumbers,
     Iota,
@@ -67,13 +67,14 @@ class Bounded:
 
 class Writer:
     """A place in the new program, and what has been written there. `combinations` is how many combinations of sizes
-    there are; `combination` is the value that says which of them the program runs with."""
+    there are. `sizes` are the arguments of the program with the extents that masks and slices need."""
 
-    def __init__(self, block: Block, combinations: int, combination: Value, outside: Writer | None = None):
+    def __init__(self, block: Block, combinations: int, outside: Writer | None = None):
         self.builder = Builder(block)
-        self.combinations, self.combination = combinations, combination
+        self.combinations = combinations
         self.values: dict[Value, Bounded] = dict(outside.values) if outside else {}
-        self.sizes: dict[Extent, Value] = dict(outside.sizes) if outside else {}
+        self.sizes: dict[Extent, BlockArgument] = outside.sizes if outside else {}
+        self._main: Block = outside._main if outside else block
         self._masks: dict[Axis, Value] = dict(outside._masks) if outside else {}
         self.computed: dict[Hashable, Any] = outside.computed if outside else {}
         self._noted: dict[Hashable, Numbers] = outside._noted if outside else {}
@@ -81,7 +82,7 @@ class Writer:
 
     def inside(self, block: Block) -> Writer:
         """Returns a writer for a block inside of this one, which may use what has been written here."""
-        return Writer(block, self.combinations, self.combination, self)
+        return Writer(block, self.combinations, self)
 
     def add(self, op: Operation) -> Any:
         return self.builder.add(op)
@@ -106,22 +107,18 @@ class Writer:
     def number(self, number: int, kind: ElementType = I64) -> Value:
         return self.add(Constant(DenseElements(np.array(number, kind.dtype), tensor(of=kind))))
 
-    def learn(self, x: Bounded) -> None:
-        """Remembers an integer that follows from the sizes, as the way to compute this extent."""
-        kind = x.value.type
-        if x.numbers is not None and kind.size == 1 and kind.dtype.kind in "iu":
-            extent = tuple(int(number.item()) for number in x.numbers)
-            if not is_fixed(extent) and extent not in self.sizes:
-                self.sizes[extent] = self.reshape(self.convert(x.value, I64), ())
-
     def size(self, extent: Extent) -> Value:
-        """Returns an extent as a 0-d value: as the program computes it, or from a table."""
+        """Returns an extent as a 0-d value."""
         if is_fixed(extent):
             return self.number(extent[0])
         if extent not in self.sizes:
-            table = self.add(Constant(integer_array(extent, I64)))
-            self.sizes[extent] = self.reshape(self.add(DynamicSlice(table, [self.combination], (1,))), ())
+            self.sizes[extent] = self._main.add_argument(tensor(of=I64), "extent")
         return self.sizes[extent]
+
+    def end(self, extent: Extent) -> int | None:
+        """Returns the number of the program's argument with an extent; None if it is fixed."""
+        size = self.size(extent) if not is_fixed(extent) else None
+        return size.index if isinstance(size, BlockArgument) else None
 
     # Values
 
@@ -203,15 +200,32 @@ class Writer:
                 message = f"dimension {dimension} of a value has another extent than expected"
                 raise Unbounded(message, different(has.extent, wanted.extent))
             value = x.value
-            if not has.is_simple:
-                value = self.taken(value, dimension, self._places(has, from_simple=False))
-            if not wanted.is_simple:
-                value = self.taken(value, dimension, self._places(wanted, from_simple=True))
+            if self._is_repeated(value, dimension):
+                value = self._repeated(value, dimension, wanted.bound)
+            else:
+                if not has.is_simple:
+                    value = self.taken(value, dimension, self._places(has, from_simple=False), has)
+                if not wanted.is_simple:
+                    value = self.taken(value, dimension, self._places(wanted, from_simple=True), simple(has.extent))
             x = Bounded(value, (*x.axes[:dimension], wanted, *x.axes[dimension + 1 :]), x.numbers)
         return x
 
-    def taken(self, x: Value, dimension: int, places: Value) -> Value:
-        """Returns what is at some places along a dimension."""
+    def _is_repeated(self, x: Value, dimension: int) -> bool:
+        """Whether a value is the same at all places along a dimension, and it makes no difference where they are."""
+        op = x.defining_op
+        return isinstance(op, BroadcastInDim) and (
+            dimension not in op.broadcast_dimensions
+            or op.operand.type.shape[op.broadcast_dimensions.index(dimension)] == 1
+        )
+
+    def _repeated(self, x: Value, dimension: int, bound: int) -> Value:
+        op: Any = x.defining_op
+        shape = list(x.type.static_shape)
+        shape[dimension] = bound
+        return self.spread(op.operand, shape, op.broadcast_dimensions)
+
+    def taken(self, x: Value, dimension: int, places: Value, axis: Axis) -> Value:
+        """Returns what is at some places along a dimension, which is an axis."""
         numbers = GatherDimensionNumbers(
             offset_dims=tuple(d for d in range(x.type.rank) if d != dimension),
             collapsed_slice_dims=(dimension,),
@@ -219,7 +233,20 @@ class Writer:
             index_vector_dim=1,
         )
         sizes = tuple(1 if d == dimension else extent for d, extent in enumerate(x.type.static_shape))
-        return self.add(Gather(x, places, numbers, sizes))
+        return self.add(self.reading(Gather(x, places, numbers, sizes), [axis]))
+
+    def reading(self, op: Gather, axes: Sequence[Axis]) -> Gather:
+        """Notes that a gather has no use for what is in the space of the axes along which it has indices."""
+        found = [
+            number
+            for position, axis in enumerate(axes)
+            for extent, bound, below in _digits(axis)
+            if (end := self.end(extent)) is not None
+            for number in (position, below, bound, end)
+        ]
+        if found:
+            op.extra[READ] = DenseArray(I64, tuple(found))
+        return op
 
     def _places(self, axis: Axis, from_simple: bool) -> Value:
         """Returns where the elements of a dimension are if all space is behind them, in the order in which `axis` has

@@ -93,7 +93,8 @@ class _Copier:
         extents = tuple(self._values.get(e, e) if isinstance(e, Register) else e for e in loop.extents)
         inits = tuple(self.values(loop.inits))
         combiner = self._block(loop.combiner) if isinstance(loop.combiner, Block) else loop.combiner
-        return Loop(loop.kind, extents, self._block(loop.body), inits, combiner, self._fresh_all(loop.carried))
+        ends = tuple(replace(end, extent=self._buffer(end.extent)) for end in loop.ends)
+        return Loop(loop.kind, extents, self._block(loop.body), inits, combiner, self._fresh_all(loop.carried), ends)
 
     def _block(self, block: Block) -> Block:
         parameters = list(self._fresh_all(block.parameters))

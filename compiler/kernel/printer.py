@@ -14,6 +14,7 @@ from trivium.compiler.kernel.structure import (
     Block,
     Buffer,
     Constant,
+    End,
     If,
     Instruction,
     Load,
@@ -152,12 +153,17 @@ class _Printer:
             head += f" with {loop.combiner}" if loop.combiner else ""
         if loop.kind == "reduction":
             head += f" onto ({inits})" + (f" with {loop.combiner}" if isinstance(loop.combiner, str) else "")
+        head += "".join(map(self._end, loop.ends))
         yield f"{indent}{head} {{"
         yield from self._block(loop.body, indent + "  ")
         if isinstance(loop.combiner, Block):
             yield f"{indent}}} combine ({self._define(loop.combiner.parameters)}) {{"
             yield from self._block(loop.combiner, indent + "  ")
         yield f"{indent}}}"
+
+    def _end(self, end: End) -> str:
+        place = f"#{end.dimension}//{end.step}%{end.count}"
+        return f" while {place} < {self._buffers[end.extent]}"
 
     def _update(self, update: Update, indent: str) -> Iterator[str]:
         places = ", ".join(f"{self._buffers[t.buffer]}[{self._indices(t.indices)}]" for t in update.targets)

@@ -215,6 +215,17 @@ class Scratch(Instruction):
     buffer: Buffer
 
 
+@dataclass(frozen=True)
+class End:
+    """Where a dimension of a parallel loop ends at run time: iterations whose index i along it has a digit
+    `i // step % count` that is not less than `extent`, a 0-d i64, write only what nothing reads, and need not run."""
+
+    dimension: int
+    step: int
+    count: int
+    extent: Buffer
+
+
 @dataclass(eq=False)
 class Loop(Instruction):
     """Runs `body` for every index in the box `extents`, each from 0 in steps of 1, in row-major order if order matters.
@@ -235,6 +246,7 @@ class Loop(Instruction):
     inits: tuple[Register, ...] = ()
     combiner: str | Block | None = None
     carried: tuple[Register, ...] = ()
+    ends: tuple[End, ...] = ()
 
     @property
     def indices(self) -> list[Register]:

@@ -15,6 +15,7 @@ from trivium.compiler.kernel.structure import (
     Apply,
     Block,
     Buffer,
+    End,
     If,
     Instruction,
     Load,
@@ -176,9 +177,17 @@ class _Checker:
         has_combiner = loop.combiner is not None
         fits = has_combiner if loop.kind == "reduction" else not has_combiner or running_fold(loop) is not None
         _require(fits, f"{what}: reductions must have a combiner, and other loops none, unless they are running folds")
+        for end in loop.ends:
+            self._end(what, loop, end)
         self.block(loop.body, frozenset(visible), loop.inits)
         if loop.combiner is not None:
             self._combiner(what, loop.combiner, loop.inits, visible)
+
+    def _end(self, what: str, loop: Loop, end: End) -> None:
+        known = end.extent in self._buffers and (end.extent.dtype, end.extent.shape) == (INDEX, ())
+        _require(known, f"{what} ends at {end.extent.name}, expected a 0-d {INDEX} parameter")
+        fits = loop.kind == "parallel" and end.dimension < len(loop.extents) and min(end.step, end.count) > 0
+        _require(fits, f"{what} has no dimension {end.dimension} that may end")
 
     def _define(self, values: Sequence[Register], visible: set[Register], what: str) -> None:
         _require(self._defined.isdisjoint(values), f"{what} defines a value a second time")

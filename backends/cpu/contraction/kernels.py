@@ -12,6 +12,7 @@ from trivium.backends.cpu.contraction import matrix_tiling
 from trivium.backends.cpu.contraction.along_memory import has_tiny_matrices, slides_along_memory, sums_along_memory
 from trivium.backends.cpu.contraction.dot_template import DotTemplate
 from trivium.backends.cpu.contraction.matrix_template import ROW_BYTES, MatrixTemplate
+from trivium.backends.cpu.contraction.needed import EVERYTHING, Needed
 from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.template import Element, Operand, Sink, Template
 from trivium.backends.cpu.contraction.tiling import ESTIMATED, Reading, Tiling
@@ -30,7 +31,7 @@ from trivium.compiler.kernel.affine import Analysis
 from trivium.compiler.kernel.contraction import Access, Contraction
 from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, SIGNED, bit_width, storage_bytes
 from trivium.compiler.kernel.kernel import Kernel
-from trivium.compiler.kernel.structure import Register
+from trivium.compiler.kernel.structure import Buffer, Loop, Register
 from trivium.compiler.schedule import fits_lanes, serial
 from trivium.compiler.target import MatrixInstruction
 
@@ -231,8 +232,19 @@ class Lowering:
             begin, end = (maximum(minimum(bound - first, share.plan.units), 0) for bound in units)
             kind = Template if matrix is None else DotTemplate if matrix.in_vectors else MatrixTemplate
             template = kind(e, sums, share.plan, (lhs, rhs), _sink(share, emitter), self.marked.only_stores)
+            if kind is not MatrixTemplate:  # in which a tile passes the sums of the one before to the sink
+                template.needed = self._needed(code, buffers, share)
             template.emit(workspace, (begin, end))
             first += share.plan.units
+
+    def _needed(self, code: Code, buffers: dict[Buffer, ll.Value], share: Share) -> Needed:
+        """Reads where what has any use ends. Of several shares, each has indices of its own."""
+        (loop,) = (i for i in self.kernel.body.instructions if isinstance(i, Loop))
+        if len(self.shares) > 1 or not loop.ends:
+            return EVERYTHING
+        extents = {end.extent: code.builder.load(buffers[end.extent], typ=I64) for end in loop.ends}
+        outer = [axis for axis in self.marked.axes if axis in self.marked.parameters]
+        return Needed.of([(outer[end.dimension], end, extents[end.extent]) for end in loop.ends], share.plan.oriented)
 
 
 def _sink(share: Share, emitter: Emitter) -> Sink:

@@ -12,6 +12,7 @@ import llvmlite.ir as ll
 from trivium.backends.cpu.contraction import folded, microkernel, underflow
 from trivium.backends.cpu.contraction.lhs import Lhs
 from trivium.backends.cpu.contraction.microkernel import Stream
+from trivium.backends.cpu.contraction.needed import EVERYTHING, Needed
 from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
 from trivium.backends.cpu.contraction.plan import Plan
 from trivium.backends.cpu.contraction.tiling import Rhs, Split, rhs_step
@@ -101,6 +102,9 @@ class Template:
     guard: underflow.Guard | None = None
     """For instructions that treat subnormal numbers as zero."""
 
+    needed: Needed = EVERYTHING
+    """Tiles of which nothing has any use are skipped."""
+
     def __init__(
         self, e: Vectors, sums: Vectors, plan: Plan, operands: tuple[Operand, Operand], sink: Sink, inline: bool
     ) -> None:
@@ -146,6 +150,10 @@ class Template:
         if self.guard is not None:
             self.guard.begin()
         unit = self._unit(number)
+        with self.needed.any(self.e, batch=(unit.batch, unit.batch + 1), rows=unit.rows):
+            self._blocks(unit)
+
+    def _blocks(self, unit: Unit) -> None:
         if self.in_blocks:
             self._clear(unit)
         with self.e.loop(0, self.reduction.blocks) as loop:
@@ -224,11 +232,14 @@ class Template:
         for width, number in self._parts(self.tiling.panels, unit.panels):
             column = self._start(self.tiling.panels, number) * e.lanes
             pitch = rhs_step(self.problem) if self.tiling.rhs is Rhs.IN_PLACE else width * e.lanes
-            yield Panel(width, column, pitch, self._panel_data(unit, block, width, column, pitch))
+            with self.needed.any(e, columns=(column, column + width * e.lanes)):
+                yield Panel(width, column, pitch, self._panel_data(unit, block, width, column, pitch))
 
     def _tiles(self, unit: Unit) -> Iterator[Tile]:
         for count, tile in self._parts(self.tiling.tiles, unit.tiles):
-            yield Tile(count, self._start(self.tiling.tiles, tile), tile)
+            row = self._start(self.tiling.tiles, tile)
+            with self.needed.any(self.e, rows=(row, row + count)):
+                yield Tile(count, row, tile)
 
     def _panel_data(self, unit: Unit, block: Block, width: int, column: Number, pitch: int) -> ll.Value | None:
         """Returns the block's rhs in the panel, which is packed here if necessary."""

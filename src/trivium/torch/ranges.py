@@ -120,7 +120,8 @@ class RangeVariant(Variant):
             None if all(map(is_fixed, extents)) else (kind.static_shape, make_contiguous_strides_for(kind.static_shape))
             for kind, extents in zip(kinds[: len(self.arguments)], program.arguments, strict=False)
         ]
-        self.extents = program.results
+        self.result_extents = program.results
+        self.extents = list(map(program.extents_of, range(len(self.combinations))))
 
     def _sizes(self, inputs: Sequence[Any]) -> tuple[int, ...]:
         places = self.graph.places.values()
@@ -131,18 +132,19 @@ class RangeVariant(Variant):
         count = len(self.arguments)
         pairs = zip(given[:count], self.spaces, strict=True)
         taken = [x if space is None else _with_space(x, *space) for x, space in pairs]
-        # The sizes and the number of the combination, which the program takes by address.
-        listed = torch.tensor([*(sizes[place] for place in self.free), number], dtype=torch.int64, device="cpu")
-        *places, last = range(listed.data_ptr(), listed.data_ptr() + listed.nbytes, listed.itemsize)
+        # Sizes and extents, which the program takes by address.
+        free = [sizes[place] for place in self.free]
+        listed = torch.tensor([*free, *self.extents[number]], dtype=torch.int64, device="cpu")
+        places = range(listed.data_ptr(), listed.data_ptr() + listed.nbytes, listed.itemsize)
         assert self.results is not None
         made = [_empty_strided_cpu(*result) for result in self.results]
         tensors, drawn, results = ([x.data_ptr() for x in listed] for listed in (taken, given[count:], made))
-        self.execute_at([*tensors, *places, *drawn, last, *results])
+        self.execute_at([*tensors, *places[: len(free)], *drawn, *places[len(free) :], *results])
         return [self._existing(index, x, number) for index, x in enumerate(made)]
 
     def _existing(self, index: int, made: torch.Tensor, number: int) -> torch.Tensor:
         """Returns the part of a result that exists in a combination of sizes, in the layout that PyTorch expects."""
-        extents = self.extents[index]
+        extents = self.result_extents[index]
         if all(map(is_fixed, extents)):
             return made
         shape = tuple(extent[number] for extent in extents)

@@ -56,7 +56,7 @@ def require_equal(
         expected = as_list(trivium.evaluate(module, *given))
         bounds = [[max(extent) for extent in extents] for extents in program.arguments]
         padded = [with_space(x, shape) for x, shape in zip(given, bounds, strict=True)]
-        found = as_list(run(*padded, np.int64(number)))
+        found = as_list(run(*padded, *program.extents_of(number)))
         for one, other, extents in zip(found, expected, program.results, strict=True):
             part = np.asarray(one)[tuple(slice(extent[number]) for extent in extents)]
             np.testing.assert_allclose(part, other, rtol=1e-5, atol=1e-6)

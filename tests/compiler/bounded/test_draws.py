@@ -28,7 +28,7 @@ def test_as_many_are_drawn_as_there_is_space_for() -> None:
     largest = as_list(trivium.evaluate(module, state, np.zeros((5, 3), np.float32)))
     run = trivium.compile(program.module)
     for number in range(2):
-        found = run(state, np.zeros((5, 3), np.float32), np.int64(number))
+        found = run(state, np.zeros((5, 3), np.float32), *program.extents_of(number))
         for one, other in zip(found, largest, strict=True):
             np.testing.assert_array_equal(one, other)
 

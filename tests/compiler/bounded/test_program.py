@@ -170,9 +170,10 @@ def test_sizes_may_be_arguments() -> None:
     program = bounded(module, shapes, {1: (2, 3, 4)})
     assert program.results == (((2, 3, 4),),)
     assert program.module.main.function_type.inputs == (tensor(4), tensor(of=I64), tensor(of=I64))
+    assert program.extents == ((2, 3, 4),)
     for number, n in enumerate((2, 3, 4)):
         padded = np.float32([1, 2, 3, 4])
-        (found,) = as_list(trivium.evaluate(program.module, padded, np.int64(n), np.int64(number)))
+        (found,) = as_list(trivium.evaluate(program.module, padded, np.int64(n), *program.extents_of(number)))
         np.testing.assert_array_equal(found[:n], padded[:n] + np.arange(n))
     with pytest.raises(Unbounded, match="dynamic_iota: a shape does not follow from the sizes of inputs"):
         bounded(module, shapes, {})
