@@ -13,7 +13,7 @@ from typing import Any
 
 from trivium.ir import ops
 from trivium.ir.attributes import Attribute, DenseArray, Dictionary
-from trivium.ir.core import BlockArgument, Operation, Value
+from trivium.ir.core import Block, BlockArgument, Operation, Value
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.func import Function
 from trivium.ir.types import I64, TensorType, is_integer
@@ -65,11 +65,7 @@ def needed(main: Function) -> dict[Value, Ends]:
     if not extents:
         return {}
     analysis = _Needed(main.arguments, extents)
-    for index, value in enumerate(main.returned):
-        analysis.use(value, _stated(main, index, value))
-    for op in reversed(list(main.body.block)):
-        if op is not main.body.terminator:
-            analysis.op(op)
+    analysis.block(main.body.block, [_stated(main, index, value) for index, value in enumerate(main.returned)])
     return {value: ends for value, ends in analysis.found.items() if any(ends)}
 
 
@@ -115,8 +111,44 @@ class _Needed:
         """Adds a use of a value: only what all uses leave out has no use."""
         self.found[value] = self.common(self.found[value], ends) if value in self.found else ends
 
+    def block(self, block: Block, returned: Sequence[Ends]) -> None:
+        """Adds the uses by the ops of a block, of which this is needed of what it returns."""
+        for value, ends in zip(block.terminator.operands, returned, strict=True):
+            self.use(value, ends)
+        for op in reversed(list(block)):
+            if op is not block.terminator:
+                self.op(op)
+
     def op(self, op: Operation) -> None:
         """Adds the uses by an op whose results have been used."""
+        match op:
+            case ops.While():
+                self._loop(op)
+            case ops.If() | ops.Case():
+                for region in op.regions:
+                    self.block(region.block, [self.found.get(result, whole(result)) for result in op.results])
+                self.use(op.operands[0], whole(op.operands[0]))
+            case _:
+                self._plain(op)
+
+    def _loop(self, op: ops.While) -> None:
+        """What is needed of a carried value after the loop is needed after each turn, besides what the turns use."""
+        found, carried = self.found, [self.found.get(result, whole(result)) for result in op.results]
+        while True:
+            self.found = dict(found)
+            self.block(op.cond.block, [()])
+            self.block(op.body.block, carried)
+            used = [
+                functools.reduce(self.common, [ends, *(self.found[x] for x in arguments if x in self.found)])
+                for ends, *arguments in zip(carried, op.cond.arguments, op.body.arguments, strict=True)
+            ]
+            if used == carried:
+                break
+            carried = used
+        for value, ends in zip(op.operands, carried, strict=True):
+            self.use(value, ends)
+
+    def _plain(self, op: Operation) -> None:
         rule = _rule_of(op)
         wanted = [self.found[result] for result in op.results if result in self.found]
         captured = [value for region in op.regions for value in region.free_values()]
@@ -138,6 +170,12 @@ class _Needed:
                 return _spread(self.mask(op.operand), op)
             case ops.Reshape() as op:
                 return reshaped(self.mask(op.operand), op.operand.type.static_shape, value.type.static_shape)
+            case ops.Transpose() as op:
+                found = self.mask(op.operand)
+                return tuple(found[d] for d in op.permutation)
+            case ops.Slice() | ops.DynamicSlice() as op:
+                pairs = zip(self.mask(op.operand), op.operand.type.static_shape, value.type.static_shape, strict=True)
+                return tuple(end if a == b else {} for end, a, b in pairs)
             case ops.Compare() as op if op.comparison_direction is ops.ComparisonDirection.LT:
                 limit = self.extent(op.rhs)
                 if limit is not None:
@@ -308,6 +346,12 @@ def _along_others(_: _Needed, op: Any, ends: Ends) -> list[Ends | None]:
     return [others, *[None] * (len(op.operands) - 1)]
 
 
+def _update(_: _Needed, op: ops.DynamicUpdateSlice, ends: Ends) -> list[Ends | None]:
+    pairs = zip(ends, op.update.type.static_shape, op.operand.type.static_shape, strict=True)
+    of_update: Ends = tuple(end if part == n else {} for end, part, n in pairs)
+    return [ends, of_update, *[None] * len(op.start_indices)]
+
+
 def _slice(analysis: _Needed, op: ops.Slice, ends: Ends) -> list[Ends | None]:
     (others,) = _along_others(analysis, op, ends)
     shape = op.operand.type.static_shape
@@ -373,6 +417,7 @@ RULES: dict[type[Operation], Rule] = {
     ops.ReduceWindow: _windows,
     ops.Slice: _slice,
     ops.DynamicSlice: _along_others,
+    ops.DynamicUpdateSlice: _update,
     ops.Reverse: _along_others,
     ops.Pad: _along_others,
     ops.Concatenate: _concatenate,

@@ -58,8 +58,10 @@ class Profile:
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table("step", "calls", "time", "share", "GFLOP/s", "GB/s", "of limit", title=self._title())
-        table.add_column("from", no_wrap=True, overflow="ellipsis")
+        table = Table(title=self._title(), expand=True)
+        for header in ("step", "calls", "time", "share", "GFLOP/s", "GB/s", "of limit"):
+            table.add_column(header, no_wrap=True)
+        table.add_column("from", no_wrap=True, overflow="ellipsis", ratio=1)
         for line in self.lines:
             share = f"{100 * line.seconds / self.seconds:.0f} %"
             rates = (f"{amount / line.seconds / 1e9:.1f}" for amount in (line.flops, line.nbytes))

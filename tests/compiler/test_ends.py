@@ -74,16 +74,26 @@ def test_rows_that_are_flattened_end_twice() -> None:
     assert "w" not in ends
 
 
-def test_what_a_mask_leaves_out_of_a_sum_is_not_needed() -> None:
+@pytest.mark.parametrize(
+    "wide",
+    [
+        "%wide = stablehlo.broadcast_in_dim %mask, dims = [1] : (tensor<8xi1>) -> tensor<4x8xi1>",
+        """%tall = stablehlo.broadcast_in_dim %mask, dims = [0] : (tensor<8xi1>) -> tensor<8x9xi1>
+      %part = stablehlo.slice %tall [0:8, 2:6] : (tensor<8x9xi1>) -> tensor<8x4xi1>
+      %wide = stablehlo.transpose %part, dims = [1, 0] : (tensor<8x4xi1>) -> tensor<4x8xi1>""",
+    ],
+)
+def test_what_a_mask_leaves_out_of_a_sum_is_not_needed(wide: str) -> None:
     body = f"""{MASK}
-      %wide = stablehlo.broadcast_in_dim %mask, dims = [1] : (tensor<8xi1>) -> tensor<4x8xi1>
+      {wide}
       %none = stablehlo.constant dense<0.0> : tensor<4x8xf32>
       %e = stablehlo.exponential %x : tensor<4x8xf32>
       %s = stablehlo.select %wide, %e, %none : tensor<4x8xi1>, tensor<4x8xf32>
       %r = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [1]
         : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>"""
     ends = found(body, "%x: tensor<4x8xf32>", "4xf32", "-1")
-    assert ends == {"e": [{}, {(1, 8): "n"}], "x": [{}, {(1, 8): "n"}]}
+    assert {name: ends[name] for name in ("e", "x")} == {"e": [{}, {(1, 8): "n"}], "x": [{}, {(1, 8): "n"}]}
+    assert "s" not in ends
 
 
 def test_a_mask_of_the_rows_of_a_batch_is_known_by_its_remainders() -> None:
@@ -180,3 +190,55 @@ def test_an_op_that_is_not_known_needs_everything() -> None:
         }) {dimension = 0 : i64} : (tensor<8xf32>) -> tensor<8xf32>
       %r = stablehlo.negate %s : tensor<8xf32>"""
     assert found(body, "%x: tensor<8xf32>", "8xf32", "0") == {"s": [{(1, 8): "n"}], "r": [{(1, 8): "n"}]}
+
+
+LOOP = """
+      %start = stablehlo.constant dense<0> : tensor<i32>
+      %r, %count = stablehlo.while(%y = %x, %i = %start) : tensor<8x5xf32>, tensor<i32>
+      cond {
+        %three = stablehlo.constant dense<3> : tensor<i32>
+        %more = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %more : tensor<i1>
+      } do {
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %next = stablehlo.add %i, %one : tensor<i32>
+        %step = stablehlo.STEP
+        %sum = stablehlo.add %step, %w : tensor<8x5xf32>
+        stablehlo.return %sum, %next : tensor<8x5xf32>, tensor<i32>
+      }"""
+
+
+def test_what_a_loop_carries_ends_if_its_turns_do() -> None:
+    body = LOOP.replace("STEP", "exponential %y : tensor<8x5xf32>")
+    ends = found(body, "%x: tensor<8x5xf32>, %w: tensor<8x5xf32>", "8x5xf32", "0, -1")
+    assert ends == {key: [{(1, 8): "n"}, {}] for key in ["r", "x", "w", "y", "step", "sum"]}
+
+
+def test_what_the_turns_of_a_loop_mix_is_needed_as_a_whole() -> None:
+    body = LOOP.replace("STEP", "reverse %y, dims = [0] : tensor<8x5xf32>")
+    assert "x" not in found(body, "%x: tensor<8x5xf32>, %w: tensor<8x5xf32>", "8x5xf32", "0, -1")
+    ends = found(body, "%x: tensor<8x5xf32>, %w: tensor<8x5xf32>", "8x5xf32", "-1, 1")
+    assert ends["x"] == ends["w"] == [{}, {(1, 5): "m"}]
+
+
+def test_both_branches_of_a_condition_are_needed_as_far_as_its_results() -> None:
+    body = """
+      %r = "stablehlo.if"(%p) ({
+        %a = stablehlo.exponential %x : tensor<8x5xf32>
+        stablehlo.return %a : tensor<8x5xf32>
+      }, {
+        stablehlo.return %x : tensor<8x5xf32>
+      }) : (tensor<i1>) -> tensor<8x5xf32>"""
+    ends = found(body, "%x: tensor<8x5xf32>, %p: tensor<i1>", "8x5xf32", "0, -1")
+    assert ends == {key: [{(1, 8): "n"}, {}] for key in ["r", "x", "a"]}
+
+
+def test_slices_that_are_written_end_along_the_other_dimensions() -> None:
+    body = """
+      %zeros = stablehlo.constant dense<0> : tensor<i32>
+      %u = stablehlo.exponential %w : tensor<2x5xf32>
+      %r = stablehlo.dynamic_update_slice %x, %u, %at, %zeros
+        : (tensor<8x5xf32>, tensor<2x5xf32>, tensor<i32>, tensor<i32>) -> tensor<8x5xf32>"""
+    ends = found(body, "%x: tensor<8x5xf32>, %w: tensor<2x5xf32>, %at: tensor<i32>", "8x5xf32", "0, 1")
+    assert ends["x"] == [{(1, 8): "n"}, {(1, 5): "m"}]
+    assert ends["w"] == ends["u"] == [{}, {(1, 5): "m"}]
