@@ -78,7 +78,10 @@ def window_view(array: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
     outer = [stride * w.stride for stride, w in zip(array.strides, windows, strict=True)]
     inner = [stride * w.dilation for stride, w in zip(array.strides, windows, strict=True)]
     sizes = [w.size for w in windows]
-    return np.lib.stride_tricks.as_strided(array, (*counts, *sizes), (*outer, *inner), writeable=False)
+    # As bytes: NumPy does not find all types of numbers, such as float8_e5m2, again by their description.
+    elements = array.view(f"V{array.itemsize}")
+    strided = np.lib.stride_tricks.as_strided(elements, (*counts, *sizes), (*outer, *inner), writeable=False)
+    return strided.view(array.dtype)
 
 
 def _dilated(extent: int, dilation: int) -> int:

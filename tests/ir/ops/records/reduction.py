@@ -205,6 +205,7 @@ _WINDOWS = [
             np.append(np.float32(1), two[:-1]) * two,
         ),
     ),
+    _window(Maximum, "max", whole(7, 6).astype(ml_dtypes.float8_e5m2), -np.inf, window_dimensions=(3, 2)),
 ]
 
 
