@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Self, TypeVar, cast
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -451,7 +452,7 @@ def in_single(function: Rule) -> Rule:
 def lowest(kind: ElementType) -> float:
     """Returns the smallest value of an element type; minus infinity if there is one."""
     if isinstance(kind, FloatType):
-        return -np.inf
+        return -np.inf if _has_infinity(kind) else float(ml_dtypes.finfo(kind.dtype).min)
     assert isinstance(kind, IntegerType), kind
     return False if kind is I1 else integer_range(kind)[0]
 
@@ -459,9 +460,14 @@ def lowest(kind: ElementType) -> float:
 def highest(kind: ElementType) -> float:
     """Returns the largest value of an element type; infinity if there is one."""
     if isinstance(kind, FloatType):
-        return np.inf
+        return np.inf if _has_infinity(kind) else float(ml_dtypes.finfo(kind.dtype).max)
     assert isinstance(kind, IntegerType), kind
     return True if kind is I1 else integer_range(kind)[1]
+
+
+def _has_infinity(kind: FloatType) -> bool:
+    """Whether a float type has infinities: some with 8 bits or fewer have NaN, or their largest number, instead."""
+    return bool(np.isinf(np.array(np.inf).astype(kind.dtype)))
 
 
 def integer_range(kind: IntegerType) -> tuple[int, int]:

@@ -62,3 +62,13 @@ def test_two_operands(name: str, kind: type) -> None:
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
 def test_quotients_and_remainders(name: str, kind: type) -> None:
     check(getattr(jnp, name), *pairs(kind))
+
+
+WITHOUT_INFINITY = ["float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz"]
+
+
+@pytest.mark.parametrize("kind", ["float8_e4m3", "float8_e5m2", *WITHOUT_INFINITY])
+@pytest.mark.parametrize("function", [jnp.max, jnp.min, jnp.argmax, jnp.argmin, lax.cummax, lax.cummin])
+def test_extremes_of_floats_of_8_bits(function, kind) -> None:
+    """What they start with is no NaN where a type has no infinity."""
+    check(function, np.array([-3.5, 0.25, 2, -0.5]).astype(kind))
