@@ -16,6 +16,7 @@ from trivium.importers.binding import options_of
 from trivium.importers.common import GraphImporter, place, role
 from trivium.importers.jax.context import WITHOUT_MEANING, Context, Jaxpr, Rule, array_of, rule, type_of
 from trivium.importers.jax.definitions import definition_of
+from trivium.importers.jax.references import without_references
 from trivium.ir.builder import Builder
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
@@ -113,6 +114,7 @@ def import_module(function: object, args: Sequence[object], kwargs: Mapping[str,
 
 def import_jaxpr(closed: core.ClosedJaxpr, names: Sequence[str] = (), result_names: Sequence[str] = ()) -> Module:
     """Returns the module of a closed jaxpr; its function is `main`."""
+    closed = without_references(closed)
     types = [type_of(variable.aval) for variable in closed.jaxpr.invars]
     results_count = len(closed.jaxpr.outvars)
     names = list(names) or [""] * len(types)

@@ -83,3 +83,32 @@ def test_unknown_options_are_an_error():
         trivium.Error, match=r"options fastmath, inline, expected any of device, target, threads, .*tf32, static_"
     ):
         trivium.jit(lambda x: x, fastmath=True, inline=True)
+
+
+def sums_in_place(x):
+    """The sum of the rows so far and twice the first row, in arrays that are changed in place."""
+    sums, first = jax.new_ref(jnp.zeros_like(x)), jax.new_ref(x[0])
+    first[...] *= 2
+
+    def add(i, total):
+        sums[i] = total + x[i]
+        return sums[i]
+
+    jax.lax.fori_loop(0, x.shape[0], add, jnp.zeros_like(x[0]))
+    return sums[...], first[...]
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [lambda f: f, jax.vmap, lambda f: jax.grad(lambda x: sum(map(jnp.sum, f(x)))), lambda f: jax.jvp(f, (X,), (X,))],
+    ids=["plain", "vmap", "grad", "jvp"],
+)
+def test_arrays_that_are_changed_in_place(transform):
+    def applied(function):
+        found = transform(function)
+        return (found(jnp.stack([X, X + 1])) if transform is jax.vmap else found(X)) if callable(found) else found
+
+    for found, expected in zip(
+        jax.tree.leaves(applied(trivium.jit(sums_in_place))), jax.tree.leaves(applied(sums_in_place)), strict=True
+    ):
+        np.testing.assert_allclose(found, expected)

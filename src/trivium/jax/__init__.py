@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jax.extend import core
 from jax.typing import ArrayLike
 
+from trivium.importers.jax.references import without_references
 from trivium.jax import lowering
 from trivium.jax.call import Options, trivium_call
 
@@ -64,7 +65,7 @@ def jit(
         if any(isinstance(constant, Tracer) for constant in closed.consts):
             operands = [*closed.consts, *operands]  # what an outer trace computes is an operand
             closed = _lifted(closed, operands)
-        results = trivium_call.bind(*operands, jaxpr=closed, options=options)
+        results = trivium_call.bind(*operands, jaxpr=without_references(closed), options=options)
         return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(shapes), results)
 
     return jax.jit(call, static_argnums=static_argnums, static_argnames=static_argnames)

@@ -262,6 +262,24 @@ def test_normal_draws_agree():
     check(lambda k: jax.random.normal(k, (50,)), [KEY], 2e-6)
 
 
+@RUNS
+def test_references(run):
+    """Arrays that are changed in place, in a loop as well."""
+
+    def sums(x):
+        found, first = jax.new_ref(jnp.zeros_like(x)), jax.new_ref(x[0])
+        first[...] *= 2
+
+        def add(i, total):
+            found[i] = total + x[i]
+            return found[i]
+
+        lax.fori_loop(0, x.shape[0], add, jnp.zeros_like(x[0]))
+        return found[...], first[...]
+
+    check(sums, [X], 1e-6, run)
+
+
 def test_signature_names_the_leaves_of_pytrees():
     module = trivium.from_jax(lambda params, x: {"y": x @ params["w"]}, {"w": X.T}, X)
     names = [module.main.argument_attributes(i)["trivium.name"] for i in range(2)]
