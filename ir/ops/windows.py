@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -80,7 +81,8 @@ def window_view(array: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
     sizes = [w.size for w in windows]
     # As bytes: NumPy does not find all types of numbers, such as float8_e5m2, again by their description.
     elements = array.view(f"V{array.itemsize}")
-    strided = np.lib.stride_tricks.as_strided(elements, (*counts, *sizes), (*outer, *inner), writeable=False)
+    shape: Any = (*counts, *sizes)
+    strided = np.lib.stride_tricks.as_strided(elements, shape, (*outer, *inner), writeable=False)
     return strided.view(array.dtype)
 
 
