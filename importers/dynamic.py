@@ -193,14 +193,14 @@ class DynamicEmitter(Emitter):
         lists = [self.vector(entries) for entries in (starts, limits, strides)]
         return self.add(ops.RealDynamicSlice(x, *lists, result=x.type.with_shape(known_shape(extents))))
 
-    def not_empty(self, x: Value) -> Value:
-        """Returns `x`, with a row of zeros if it has none: the body of a loop must be able to take one, although it
+    def not_empty(self, x: Value, fill: Number = 0) -> Value:
+        """Returns `x`, with a row of a number if it has none: the body of a loop must be able to take one, although it
         never runs."""
         extent = self.extent(x, 0)
         if isinstance(extent, int) and extent:
             return x
         more, rest = chosen(self, "EQ", extent, 0, 1, 0), [0] * (x.type.rank - 1)
-        return self.pad(x, [0, *rest], [more, *rest])
+        return self.pad(x, [0, *rest], [more, *rest], fill)
 
     def window(self, x: Value, dimension: int, start: Extent, length: Extent) -> Value:
         """Returns `length` slices along a dimension, from `start` on, which may depend on the elements of tensors."""

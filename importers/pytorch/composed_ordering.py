@@ -42,10 +42,9 @@ def nanmedian(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Te
 
 @composed("aten.nanmedian.default")
 def nanmedian_of_all(self: Tensor) -> Tensor:
-    flat = self.reshape(-1)
-    if not self.numel():
-        return torch.full((), torch.nan, dtype=self.dtype)
-    return nanmedian(flat, 0)[0]
+    if not self.is_floating_point() or not self.numel():
+        return self.median()
+    return nanmedian(self.reshape(-1), 0)[0]
 
 
 @composed("aten.mode.default")

@@ -12,7 +12,7 @@ from trivium.importers.pytorch.indexing import gather
 from trivium.importers.searching import places_in
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, F64, I64, UI64, is_complex, is_float
+from trivium.ir.types import F32, F64, I1, I32, I64, UI64, is_complex, is_float
 
 Dims = Sequence[int] | int | None
 
@@ -220,13 +220,18 @@ def kthvalue(ctx: Context, x: Value, k: int, dim: int = -1, keepdim: bool = Fals
     return values, indices
 
 
+NAN_AS_INTEGER = {I32: -(2**31), I64: -(2**63), I1: True}
+"""What PyTorch's kernels make of NaN, the median of no elements; numbers of fewer bits become 0."""
+
+
 @rule("aten.median.default")
 def median(ctx: Context, x: Value) -> Value:
     """median(Tensor self) -> Tensor"""
-    flat = ctx.reshape(x, (x.type.size,))
+    kind = x.type.element_type
+    flat = ctx.not_empty(ctx.flattened(x), math.nan if is_float(kind) else NAN_AS_INTEGER.get(kind, 0))
     values, _ = _sorted(ctx, flat, 0, False)
-    middle, last = (x.type.size - 1) // 2, x.type.size - 1
-    found, largest = (ctx.reshape(ctx.slice(values, 0, at, at + 1), ()) for at in (middle, last))
+    count = ctx.extent(flat, 0)
+    found, largest = (ctx.reshape(ctx.window(values, 0, at, 1), ()) for at in ((count - 1) // 2, count - 1))
     # A NaN, which is sorted to the end, is the median.
     return ctx.select(ctx.compare("EQ", largest, largest), found, largest)
 

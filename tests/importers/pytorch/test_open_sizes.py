@@ -90,6 +90,7 @@ OF_MATRICES: dict[str, Callable[..., Any]] = {
     "the bits": lambda x: (x.view(torch.int16), x.repeat(1, 2).view(torch.int64)),
     "padded by its edges": lambda x: aten.replication_pad1d_backward(functional.pad(x, (2, 3), "replicate"), x, [2, 3]),
     "repeated": lambda x: torch.repeat_interleave((x[:, 0] * 3).abs().long()),
+    "medians": lambda x: (x.median(), x.nanmedian(), x[:, ::3].median(), (x * 9).int().median(), *x.median(0)),
     "in a set": lambda x: (torch.isin(x.round(), x[0].round()), torch.isin(2, x.round(), invert=True)),
 }
 

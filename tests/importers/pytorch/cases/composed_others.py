@@ -43,6 +43,7 @@ CASES = [
     case("median.dim", v(5.0)[0], 0),
     case("nanmedian.dim", torch.stack([GAPS, GAPS.flip(0)]), 1),
     case("nanmedian.default", GAPS.reshape(2, 4)),
+    case("nanmedian.default", i(3, 4)),
     case("mode.default", i(4, 7, low=0, high=3), 1),
     case("mode.default", n(6, below=2), -1, True),
     case("logcumsumexp.default", f(3, 6), 1),

@@ -63,6 +63,8 @@ CASES = [
     case("kthvalue.default", SCALAR, 1),
     case("median.default", f(3, 4)),
     case("median.default", TIES),
+    case("median.default", f(0, 4)),
+    case("median.default", torch.empty(0, dtype=torch.int64)),
     case("searchsorted.Tensor", v(1.0, 2.0, 2.0, 5.0), v(2.0, 0.0, 9.0, 5.0, NAN, -NAN)),
     case("searchsorted.Tensor", i(3, 6).sort()[0], i(3, 2), right=True, out_int32=True),
     case("searchsorted.Tensor", v(2.0, 5.0, 1.0), f(3, 2), sorter=v(2, 0, 1)),
