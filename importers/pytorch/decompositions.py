@@ -25,6 +25,7 @@ from trivium.importers.pytorch import (  # noqa: F401, they fill the table
     composed_ordering,
     composed_pooling,
     composed_quantization,
+    composed_resizing,
     composed_sampling,
     composed_segments,
     composed_special,

@@ -72,7 +72,7 @@ def _decomposed(program: ExportedProgram, what: str | Path) -> ExportedProgram:
     """Returns the program with the ops that have no rule expressed in terms of others."""
     given = _open_sizes(program)
     try:
-        with _without_noise():
+        with _without_noise(), describing():
             decomposed = program.run_decompositions(export_decompositions())
     except Exception as error:  # various types: PyTorch traces the program again
         raise Error(f"torch.export cannot decompose {what}: {type(error).__name__}: {error}") from error

@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 from tests.importers.pytorch.cases import Case
 from tests.importers.pytorch.test_rules import assert_close, operator
 from trivium.importers.pytorch import import_graph
+from trivium.importers.pytorch.capture import describing
 from trivium.importers.pytorch.composition import COMPOSED
 from trivium.importers.pytorch.decompositions import decompositions
 from trivium.importers.pytorch.types import to_array
@@ -42,7 +43,8 @@ def graph_of(case: Case) -> tuple[Any, list[Any]]:
         args, kwargs = pytree.tree_unflatten(full, spec)
         return pytree.tree_leaves(operator(case.op)(*args, **kwargs))
 
-    return make_fx(function, decomposition_table=decompositions(), tracing_mode="fake")(*tensors), tensors
+    with describing():
+        return make_fx(function, decomposition_table=decompositions(), tracing_mode="fake")(*tensors), tensors
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

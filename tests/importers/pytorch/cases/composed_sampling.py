@@ -23,6 +23,11 @@ def resized(name: str) -> list:
         case(f"_upsample_{name}2d_aa.default", n(1, 2, 7, 5, below=256).to(torch.uint8), [3, 9], False),
         case(f"_upsample_{name}2d_aa.default", n(1, 7, 12, 5, below=256).to(torch.uint8), [20, 2], True),
         case(backward, f(1, 2, 3, 9), [3, 9], [1, 2, 7, 5], False),
+        case(f"upsample_{name}2d.default", n(2, 3, 7, 5, below=256).to(torch.uint8), [9, 4], False),
+        case(f"upsample_{name}2d.default", n(1, 5, 4, 6, below=256).to(torch.uint8), [1, 13], True),
+        case(f"upsample_{name}2d.default", n(1, 2, 6, 6, below=256).to(torch.uint8), [10, 3], False, 1.7, 0.6),
+        case(f"upsample_{name}2d.vec", n(1, 4, 6, 6, below=256).to(torch.uint8), None, False, [1.7, 0.6]),
+        case(f"upsample_{name}2d.vec", f(1, 2, 7, 5), [3, 9], False, None),
     ]
 
 
