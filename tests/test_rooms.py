@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 # Folder, longest match first: (rooms of ours it may import besides itself, libraries it may import).
 ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "ir": (set(), {"numpy", "ml_dtypes"}),
-    "importers": ({"ir"}, {"numpy", "ml_dtypes"}),
     # SciPy has the values of the special functions that series are fitted to.
+    "importers": ({"ir"}, {"numpy", "ml_dtypes", "scipy"}),
     "importers/pytorch": ({"ir", "importers"}, {"numpy", "ml_dtypes", "torch", "scipy", "sympy"}),
     # Protocol buffers are the file format of TensorFlow and of ONNX; a broken file raises google.protobuf's error.
-    "importers/tensorflow": ({"ir", "importers"}, {"numpy", "ml_dtypes", "tensorflow", "keras", "google"}),
+    "importers/tensorflow": ({"ir", "importers"}, {"numpy", "ml_dtypes", "scipy", "tensorflow", "keras", "google"}),
     "importers/jax": ({"ir", "importers"}, {"numpy", "ml_dtypes", "jax", "jaxlib"}),
     "importers/onnx": ({"ir", "importers"}, {"numpy", "ml_dtypes", "onnx", "google"}),
     "compiler": ({"ir"}, {"numpy", "ml_dtypes"}),

@@ -12,8 +12,10 @@ import torch
 from scipy import special
 from torch import Tensor
 
+from trivium.importers.bessel import I0, I1, J0, J1, K0, K1, LIMIT, WAVES, Y0, Y1
+from trivium.importers.fitting import Fit
 from trivium.importers.pytorch.composition import composed
-from trivium.importers.pytorch.fitting import Fit
+from trivium.importers.pytorch.fitting import series
 
 Function = Callable[[Tensor], Tensor]
 
@@ -39,18 +41,15 @@ def _between(x: Tensor, low: float, high: float) -> Tensor:
 
 # Modified Bessel functions: up to a limit the function itself, beyond it what its exponential leaves, of 1 / x
 
-LIMIT = 8.0
-_I0 = Fit(special.i0e, 0, LIMIT), Fit(lambda t: special.i0e(1 / t) / np.sqrt(t), 1e-6, 1 / LIMIT)
-_I1 = Fit(lambda x: special.i1e(x) / x, 0, LIMIT), Fit(lambda t: special.i1e(1 / t) / np.sqrt(t), 1e-6, 1 / LIMIT)
-
 
 def _scaled_i0(size: Tensor) -> Tensor:
-    near, far = _I0[0](_between(size, 0, LIMIT)), _I0[1](_between(1 / size, 0, 1 / LIMIT)) / size.sqrt()
+    near, far = series(I0[0], _between(size, 0, LIMIT)), series(I0[1], _between(1 / size, 0, 1 / LIMIT)) / size.sqrt()
     return torch.where(size > LIMIT, far, near)
 
 
 def _scaled_i1(size: Tensor) -> Tensor:
-    near, far = size * _I1[0](_between(size, 0, LIMIT)), _I1[1](_between(1 / size, 0, 1 / LIMIT)) / size.sqrt()
+    near = size * series(I1[0], _between(size, 0, LIMIT))
+    far = series(I1[1], _between(1 / size, 0, 1 / LIMIT)) / size.sqrt()
     return torch.where(size > LIMIT, far, near)
 
 
@@ -78,16 +77,6 @@ def i1(self: Tensor) -> Tensor:
     return torch.where(self < 0, -1.0, 1.0).to(self.dtype) * self.abs().exp() * _scaled_i1(self.abs())
 
 
-_K0 = (
-    Fit(lambda s: special.k0(np.sqrt(s)) + np.log(np.sqrt(s) / 2) * special.i0(np.sqrt(s)), 1e-12, 4),
-    Fit(lambda t: special.k0e(1 / t) / np.sqrt(t), 1e-6, 0.5),
-)
-_K1 = (
-    Fit(lambda s: np.sqrt(s) * (special.k1(np.sqrt(s)) - np.log(np.sqrt(s) / 2) * special.i1(np.sqrt(s))), 1e-12, 4),
-    Fit(lambda t: special.k1e(1 / t) / np.sqrt(t), 1e-6, 0.5),
-)
-
-
 def _second_kind(x: Tensor, near: Tensor, far: Tensor, scaled: bool) -> Tensor:
     """Joins both parts of a function that is infinite at 0 and is not defined below; `far` lacks the exponential."""
     found = torch.where(x > 2, far if scaled else far * (-x).exp(), near * x.exp() if scaled else near)
@@ -96,14 +85,14 @@ def _second_kind(x: Tensor, near: Tensor, far: Tensor, scaled: bool) -> Tensor:
 
 def _k0(x: Tensor, scaled: bool) -> Tensor:
     size = _between(x, 0, 2)
-    near = _K0[0](size * size) - (size / 2).log() * _scaled_i0(size) * size.exp()
-    return _second_kind(x, near, _K0[1](_between(1 / x, 0, 0.5)) / x.sqrt(), scaled)
+    near = series(K0[0], size * size) - (size / 2).log() * _scaled_i0(size) * size.exp()
+    return _second_kind(x, near, series(K0[1], _between(1 / x, 0, 0.5)) / x.sqrt(), scaled)
 
 
 def _k1(x: Tensor, scaled: bool) -> Tensor:
     size = _between(x, 0, 2)
-    near = _K1[0](size * size) / size + (size / 2).log() * _scaled_i1(size) * size.exp()
-    return _second_kind(x, near, _K1[1](_between(1 / x, 0, 0.5)) / x.sqrt(), scaled)
+    near = series(K1[0], size * size) / size + (size / 2).log() * _scaled_i1(size) * size.exp()
+    return _second_kind(x, near, series(K1[1], _between(1 / x, 0, 0.5)) / x.sqrt(), scaled)
 
 
 composed("aten.special_modified_bessel_k0.default")(in_floats(lambda self: _k0(self, scaled=False)))
@@ -112,62 +101,38 @@ composed("aten.special_scaled_modified_bessel_k0.default")(in_floats(lambda x: _
 composed("aten.special_scaled_modified_bessel_k1.default")(in_floats(lambda x: _k1(x, scaled=True)))
 
 
-# Bessel functions: beyond a limit a wave, whose two amplitudes are fitted
+# Bessel functions: beyond a limit a wave
 
 
-class Waves:
-    """The amplitudes of the functions of one order beyond the limit, as functions of (LIMIT / x)**2."""
-
-    def __init__(self, order: int):
-        self.phase = (2 * order + 1) * math.pi / 4
-        self.first, self.second = ((special.j0, special.y0), (special.j1, special.y1))[order]
-        self.even = Fit(lambda z: self._amplitudes(LIMIT / np.sqrt(z))[0], 1e-5, 1)
-        self.odd = Fit(lambda z: self._amplitudes(LIMIT / np.sqrt(z))[1], 1e-5, 1)
-
-    def _amplitudes(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        j, y, turn = self.first(x), self.second(x), x - self.phase
-        scale = np.sqrt(math.pi * x / 2)
-        return scale * (j * np.cos(turn) + y * np.sin(turn)), x * scale * (y * np.cos(turn) - j * np.sin(turn))
-
-    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the functions of the first and of the second kind."""
-        x = x.clamp(min=LIMIT)
-        share = (LIMIT / x).square()
-        even, odd, scale = self.even(share), self.odd(share) / x, (2 / math.pi / x).sqrt()
-        sine, cosine = (x - self.phase).sin(), (x - self.phase).cos()
-        return scale * (even * cosine - odd * sine), scale * (even * sine + odd * cosine)
-
-
-_WAVES = Waves(0), Waves(1)
-_J0 = Fit(lambda s: special.j0(np.sqrt(s)), 0, LIMIT**2)
-_J1 = Fit(lambda s: special.j1(np.sqrt(s)) / np.sqrt(s), 1e-12, LIMIT**2)
-_Y0 = Fit(lambda s: special.y0(np.sqrt(s)) - np.log(s / 4) / math.pi * special.j0(np.sqrt(s)), 1e-12, LIMIT**2)
-_Y1 = Fit(
-    lambda s: np.sqrt(s) * (special.y1(np.sqrt(s)) - np.log(s / 4) / math.pi * special.j1(np.sqrt(s))),
-    *(1e-12, LIMIT**2),
-)
+def _waves(order: int, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the functions of the first and of the second kind."""
+    x, waves = x.clamp(min=LIMIT), WAVES[order]
+    share = (LIMIT / x).square()
+    even, odd, scale = series(waves.even, share), series(waves.odd, share) / x, (2 / math.pi / x).sqrt()
+    sine, cosine = (x - waves.phase).sin(), (x - waves.phase).cos()
+    return scale * (even * cosine - odd * sine), scale * (even * sine + odd * cosine)
 
 
 def _near_j0(x: Tensor) -> Tensor:
-    return _J0(x * x)
+    return series(J0, x * x)
 
 
 def _near_j1(x: Tensor) -> Tensor:
-    return x * _J1(x * x)
+    return x * series(J1, x * x)
 
 
 @composed("aten.special_bessel_j0.default")
 @in_floats
 def bessel_j0(self: Tensor) -> Tensor:
     size = self.abs()
-    return torch.where(size > LIMIT, _WAVES[0](size)[0], _near_j0(_between(size, 0, LIMIT)))
+    return torch.where(size > LIMIT, _waves(0, size)[0], _near_j0(_between(size, 0, LIMIT)))
 
 
 @composed("aten.special_bessel_j1.default")
 @in_floats
 def bessel_j1(self: Tensor) -> Tensor:
     size = self.abs()
-    found = torch.where(size > LIMIT, _WAVES[1](size)[0], _near_j1(_between(size, 0, LIMIT)))
+    found = torch.where(size > LIMIT, _waves(1, size)[0], _near_j1(_between(size, 0, LIMIT)))
     return torch.where(self < 0, -found, found)
 
 
@@ -180,16 +145,16 @@ def _with_pole(x: Tensor, far: Tensor, near: Tensor) -> Tensor:
 @in_floats
 def bessel_y0(self: Tensor) -> Tensor:
     size = _between(self, 0, LIMIT)
-    near = _Y0(size * size) + 2 / math.pi * (size / 2).log() * _near_j0(size)
-    return _with_pole(self, _WAVES[0](self)[1], near)
+    near = series(Y0, size * size) + 2 / math.pi * (size / 2).log() * _near_j0(size)
+    return _with_pole(self, _waves(0, self)[1], near)
 
 
 @composed("aten.special_bessel_y1.default")
 @in_floats
 def bessel_y1(self: Tensor) -> Tensor:
     size = _between(self, 0, LIMIT)
-    near = _Y1(size * size) / size + 2 / math.pi * (size / 2).log() * _near_j1(size)
-    return _with_pole(self, _WAVES[1](self)[1], near)
+    near = series(Y1, size * size) / size + 2 / math.pi * (size / 2).log() * _near_j1(size)
+    return _with_pole(self, _waves(1, self)[1], near)
 
 
 @composed("aten.special_spherical_bessel_j0.default")
@@ -225,11 +190,12 @@ def airy_ai(self: Tensor) -> Tensor:
     size = self.abs()
     angle = 2 / 3 * size * size.sqrt()
     root = size.sqrt().sqrt()
-    above = _AIRY_ABOVE(_between(1 / angle, 0, 1.5 / HIGHEST**1.5)) * (-angle).exp() / root
+    above = series(_AIRY_ABOVE, _between(1 / angle, 0, 1.5 / HIGHEST**1.5)) * (-angle).exp() / root
     share = _between(1 / angle, 0, 1 / SLOWEST)
     turn = angle + math.pi / 4
-    below = (_AIRY_BELOW[0](share) * turn.sin() + _AIRY_BELOW[1](share) * turn.cos()) / (math.sqrt(math.pi) * root)
-    found = torch.where(self > HIGHEST, above, _AIRY(_between(self, LOWEST, HIGHEST)))
+    below = series(_AIRY_BELOW[0], share) * turn.sin() + series(_AIRY_BELOW[1], share) * turn.cos()
+    below = below / (math.sqrt(math.pi) * root)
+    found = torch.where(self > HIGHEST, above, series(_AIRY, _between(self, LOWEST, HIGHEST)))
     return torch.where(self < LOWEST, below, found)
 
 
@@ -246,7 +212,7 @@ _NDTRI_TAIL = Fit(lambda t: 1 / t + special.ndtri_exp(-0.5 / t**2) + t * np.log(
 @in_floats
 def erfcx(self: Tensor) -> Tensor:
     share = 4 / (4 + self.abs())
-    found = _ERFCX(share) * share
+    found = series(_ERFCX, share) * share
     return torch.where(self < 0, 2 * self.square().exp() - found, found)
 
 
@@ -255,9 +221,9 @@ def erfcx(self: Tensor) -> Tensor:
 def ndtri(self: Tensor) -> Tensor:
     tail = torch.minimum(self, 1 - self)
     middle = _between(self, math.exp(-2), 1 - math.exp(-2)) - 0.5
-    centre = middle * _NDTRI_CENTRE(middle * middle)
+    centre = middle * series(_NDTRI_CENTRE, middle * middle)
     root = (-2 * _between(tail, 0, math.exp(-2)).log()).sqrt()
-    away = root - root.log() / root - _NDTRI_TAIL(_between(1 / root, _SHORTEST, 0.5))
+    away = root - root.log() / root - series(_NDTRI_TAIL, _between(1 / root, _SHORTEST, 0.5))
     found = torch.where(tail < math.exp(-2), torch.where(self < 0.5, -away, away), centre)
     found = torch.where((self < 0) | (self > 1), math.nan, found)
     return torch.where(self == 0, -math.inf, torch.where(self == 1, math.inf, found))

@@ -2,6 +2,7 @@
 Importing the families registers their rules."""
 
 from trivium.importers.tensorflow import (  # noqa: F401
+    bessel,
     boxes,
     calls,
     color,

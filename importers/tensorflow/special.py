@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cache, reduce
+from collections.abc import Sequence
+from functools import reduce
 
 import ml_dtypes
-import numpy as np
-from numpy.polynomial import chebyshev
 
 from trivium.importers.emit import in_single
 from trivium.importers.gamma import incomplete_beta, is_pole, log_scale, lower_and_upper, slope_of_lower
@@ -123,56 +121,6 @@ def _polynomial(ctx: Context, x: Value, coefficients: Sequence[float]) -> Value:
     for coefficient in coefficients[1:]:
         total = ctx.plus(ctx.times(total, x), ctx.constant_like(x, coefficient))
     return total
-
-
-# Modified Bessel functions
-
-LIMIT = 8.0
-"""Up to here the function is a series in `x`, beyond it one in `1 / x`."""
-
-DEGREE, ANGLES = 50, 20_000
-
-
-def _bessel_i0e(x: np.ndarray) -> np.ndarray:
-    """exp(-x) I0(x), by its integral over a circle (DLMF 10.32.1), for which evenly spaced angles are exact."""
-    half = (np.arange(ANGLES) + 0.5) * np.pi / (2 * ANGLES)
-    return np.array([np.exp(-2 * value * np.sin(half) ** 2).mean() for value in x])
-
-
-def _coefficients(curve: Callable[[np.ndarray], np.ndarray], high: float) -> list[float]:
-    """Returns the coefficients of a curve between 0 and `high` in Chebyshev polynomials."""
-    nodes = chebyshev.chebpts1(DEGREE + 1)
-    series = chebyshev.chebfit(nodes, curve((nodes + 1) * high / 2), DEGREE)
-    return [float(x) for x in series if abs(x) > 1e-17]
-
-
-@cache
-def _bessel_series() -> tuple[list[float], list[float]]:
-    return _coefficients(_bessel_i0e, LIMIT), _coefficients(lambda t: _bessel_i0e(1 / t) / np.sqrt(t), 1 / LIMIT)
-
-
-@rule("BesselI0e")
-@in_single
-def bessel_i0e(ctx: Context, x: Value) -> Value:
-    """BesselI0e(x) -> y"""
-    size = ctx.add(ops.Abs(x))
-    limit = ctx.constant_like(x, LIMIT)
-    near, far = _bessel_series()
-    inverse = ctx.over(ctx.constant_like(x, 1), ctx.binary(ops.Maximum, size, limit))
-    far = ctx.times(_chebyshev(ctx, inverse, far, 1 / LIMIT), ctx.add(ops.Sqrt(inverse)))
-    near = _chebyshev(ctx, ctx.binary(ops.Minimum, size, limit), near, LIMIT)
-    return ctx.select(ctx.compare("GT", size, limit), far, near)
-
-
-def _chebyshev(ctx: Context, x: Value, coefficients: Sequence[float], high: float) -> Value:
-    """Evaluates a series on the interval between 0 and `high` by Clenshaw's algorithm."""
-    twice = ctx.minus(ctx.scaled(x, 4 / high), ctx.constant_like(x, 2))
-    first, *rest = coefficients
-    one, two = ctx.full_like(x, 0), ctx.full_like(x, 0)
-    for coefficient in reversed(rest):
-        following = ctx.plus(ctx.minus(ctx.times(twice, one), two), ctx.constant_like(x, coefficient))
-        one, two = following, one
-    return ctx.plus(ctx.minus(ctx.scaled(ctx.times(twice, one), 0.5), two), ctx.constant_like(x, first))
 
 
 # Incomplete gamma and beta functions

@@ -11,8 +11,9 @@ torch = pytest.importorskip("torch")
 
 from scipy import special
 
+from trivium.importers.bessel import I0
+from trivium.importers.fitting import DEGREE, coefficients_of
 from trivium.importers.pytorch import composed_special
-from trivium.importers.pytorch.fitting import DEGREE, coefficients_of
 
 pytestmark = pytest.mark.torch
 
@@ -40,7 +41,7 @@ def test_a_fitted_function_is_exact_to_a_few_digits_of_the_last_place(function: 
 
 
 def test_a_series_ends_where_its_coefficients_are_noise() -> None:
-    assert len(coefficients_of(composed_special._I0[0], torch.float64)) < DEGREE / 2
+    assert len(coefficients_of(I0[0])) < DEGREE / 2
 
 
 def test_ndtri_takes_the_smallest_numbers() -> None:
