@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from trivium.importers.convolution import Layout
+from trivium.importers.convolution import Layout, Windows
 from trivium.importers.emit import require_computable
 from trivium.importers.extents import Extent, numbers_of
 from trivium.importers.tensorflow.context import Context, Known, Tensor, rule, shape_of
@@ -144,8 +144,18 @@ def extract_patches(
     """ExtractImagePatches(images; ksizes, strides, rates, padding) -> patches"""
     layout = Layout.named("NHWC")
     windows = windows_of(ctx, layout, ctx.extents(images), ksizes[1:3], strides, padding, (), rates)
+    pieces = pieces_of(ctx, ctx.pad(images, *edges_of(windows)), windows)
+    return ctx.concatenate(pieces, 3)
+
+
+def edges_of(windows: Windows) -> tuple[list[Extent], list[Extent]]:
+    """Returns the padding of images below and above."""
     low, high = ([0, windows.padding[0][side], windows.padding[1][side], 0] for side in range(2))
-    padded = ctx.pad(images, low, high)
+    return low, high
+
+
+def pieces_of(ctx: Context, padded: Value, windows: Windows) -> list[Value]:
+    """Returns for each place in a window the elements that are there in all windows."""
     reach = [(size - 1) * rate for size, rate in zip(windows.sizes, windows.dilations, strict=True)]
     counts = [(ctx.extent(padded, 1 + i) - reach[i] - 1) // windows.strides[i] + 1 for i in range(2)]
     pieces = []
@@ -155,7 +165,7 @@ def extract_patches(
             start = place[i] * windows.dilations[i]
             piece = ctx.slice(piece, 1 + i, start, start + (counts[i] - 1) * windows.strides[i] + 1, windows.strides[i])
         pieces.append(piece)
-    return ctx.concatenate(pieces, 3)
+    return pieces
 
 
 def _places(have: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
