@@ -102,6 +102,38 @@ def matmul_n_bits(
     return product if bias is None else ctx.plus(product, bias)
 
 
+NORMAL_FLOATS = (
+    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+    -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+    0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+)  # fmt: skip
+"""The numbers of NF4, the quantiles of the normal distribution, by their codes."""
+
+_SHORT = (0.0, 5.208333333e-03, 0.66666667, 1.0, 0.33333333, 0.5, 0.16666667, 0.25)
+SHORT_FLOATS = (*_SHORT, *(-x for x in _SHORT))
+"""The numbers of FP4 by their codes."""
+
+
+@rule("com.microsoft::MatMulBnb4")
+def matmul_bnb4(
+    ctx: Context, a: Value, b: Value, absmax: Value, *, K: int, N: int, block_size: int, quant_type: int,
+    training_mode: int = 0, transB: int = 1,
+) -> Value:  # fmt: skip
+    """MatMulBnb4(A, B, absmax, K, N, block_size, quant_type, training_mode, transB): weights of 4 bits, in blocks of
+    elements of all rows, with the largest one of each"""
+    if quant_type not in (0, 1) or not transB:
+        ctx.unsupported("quant_type", f"{quant_type}, transB {transB}", "0 (FP4) or 1 (NF4), and transB 1")
+    numbers = np.float32(NORMAL_FLOATS if quant_type else SHORT_FLOATS)
+    # Of each byte, the high bits come first.
+    shifts = ctx.elements(np.uint8([4, 0]))
+    packed = ctx.reshape(b, (b.type.size, 1))
+    codes = ctx.binary(ops.And, ctx.binary(ops.ShiftRightLogical, packed, shifts), ctx.scalar(15, UI8))
+    codes = ctx.convert(ctx.slice(ctx.reshape(codes, (2 * b.type.size,)), 0, 0, N * K), I32)
+    steps = ctx.take(ctx.convert(absmax, F32), ctx.elements(np.arange(N * K) // block_size))
+    weights = ctx.reshape(ctx.times(ctx.take(ctx.elements(numbers), codes), steps), (N, K))
+    return ctx.dot(a, ctx.convert(weights, a.type.element_type), ([a.type.rank - 1], [1]))
+
+
 @rule("com.microsoft::GatherBlockQuantized")
 def gather_block_quantized(
     ctx: Context, data: Value, indices: Value, scales: Value, zeros: Value | None = None, bits: int = 4,

@@ -72,6 +72,16 @@ def test_weights_of_few_bits(bits: int, zeros: str, block: int) -> None:
           K=depth, N=rows, bits=bits, block_size=block, tolerance=1e-3)  # fmt: skip
 
 
+@pytest.mark.parametrize("quant_type", [0, 1])
+@pytest.mark.parametrize(("rows", "depth", "block"), [(6, 32, 16), (5, 24, 16), (7, 48, 64)])
+def test_packed_weights_of_floats(rows: int, depth: int, block: int, quant_type: int) -> None:
+    weights = RANDOM.integers(0, 256, rows * depth // 2).astype(np.uint8)
+    largest = np.abs(floats(-(-rows * depth // block)))
+    options = {"K": depth, "N": rows, "block_size": block, "quant_type": quant_type, "tolerance": 1e-4}
+    close("MatMulBnb4", floats(2, 3, depth), weights, largest, **options)
+    close("MatMulBnb4", floats(4, depth), weights, largest, **options)
+
+
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("bits", [4, 8])
 def test_slices_of_packed_weights(bits: int, zeros: bool) -> None:
