@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._ops import OpOverload
+from torch._prims_common import suggest_memory_format
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_impls import op_implementations_dict, register_op_impl
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
@@ -105,6 +106,14 @@ def _gru_cell_backward(grad_hy: Tensor, workspace: Tensor, has_bias: bool) -> tu
 def _rnn_layer_backward(*given: object) -> tuple[Tensor, ...]:
     """PyTorch's kernel returns gradients of f32, and those of a GRU's biases together."""
     return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in given[:7])  # type: ignore[arg-type]
+
+
+@_described(torch.ops.aten.roll.default)
+def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
+    """PyTorch describes results in another order in memory than that of its kernels, which join two parts."""
+    if x.is_cuda or not x.numel() or not dims:
+        return torch.empty_like(x, memory_format=None if x.is_cuda or not x.numel() else torch.contiguous_format)
+    return x.new_empty(x.shape).contiguous(memory_format=suggest_memory_format(x))
 
 
 _UNIQUE = torch.ops.aten.unique_consecutive.default

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch._prims_common import suggest_memory_format
 
 from trivium.importers.pytorch.composition import composed
 
@@ -58,4 +59,7 @@ def adaptive_max_pool(self: Tensor, output_size: Sequence[int]) -> tuple[Tensor,
     places = places.expand(*output_size, *found.shape[:0], *places.shape[count:]).flatten(-count)
     largest, at = found.max(-1)
     indices = places.expand(found.shape).gather(-1, at.unsqueeze(-1)).squeeze(-1)
-    return largest, indices
+    if self.dim() != 4:
+        return largest, indices
+    order = suggest_memory_format(self)
+    return largest.contiguous(memory_format=order), indices.contiguous(memory_format=order)

@@ -12,6 +12,7 @@ import torch._refs
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._ops import OperatorBase, OpOverload
+from torch._prims_common import suggest_memory_format
 from torch.nn import functional
 
 from trivium.importers.pytorch import (  # noqa: F401, they fill the table
@@ -117,6 +118,13 @@ def nan_to_num(
     if self.is_complex():
         return torch.view_as_complex(torch.nan_to_num(torch.view_as_real(self), nan, posinf, neginf))
     return torch._refs.nan_to_num(self, nan, posinf, neginf)
+
+
+@composed("aten.channel_shuffle.default")
+def channel_shuffle(self: Tensor, groups: int) -> Tensor:
+    # PyTorch's own decomposition forgets the order in memory, which its kernel for the CPU keeps.
+    found = decomposition_table[torch.ops.aten.channel_shuffle.default](self, groups)
+    return found if self.is_cuda else found.contiguous(memory_format=suggest_memory_format(self))
 
 
 @composed("aten.log_sigmoid_forward.default")

@@ -52,3 +52,17 @@ def test_training_copies_nothing(narrow: bool, monkeypatch: pytest.MonkeyPatch) 
         assert [found.stride(d) for d in extents] == [wanted.stride(d) for d in extents]
         scale = wanted.abs().max().item()
         assert (found - wanted).abs().max().item() <= (0.05 if narrow else 1e-5) * scale
+
+
+def test_strides_of_results_that_pytorch_describes_otherwise() -> None:
+    def many(x: torch.Tensor) -> list[torch.Tensor]:
+        pooled = nn.functional.adaptive_max_pool2d(x, 2, return_indices=True)
+        rolled = [x.roll(1, 2), x.roll((1, -2), (1, 3)), x.roll(3), x.mT.roll(1, 0)]
+        return [*pooled, *rolled, nn.functional.channel_shuffle(x, 2)]
+
+    for order in (torch.channels_last, torch.contiguous_format):
+        torch._dynamo.reset()
+        x = torch.randn(2, 4, 5, 6).to(memory_format=order)
+        for found, wanted in zip(torch.compile(many, backend="trivium")(x), many(x), strict=True):
+            assert torch.equal(found, wanted)
+            assert found.stride() == wanted.stride()
