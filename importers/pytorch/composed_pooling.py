@@ -59,7 +59,7 @@ def adaptive_max_pool(self: Tensor, output_size: Sequence[int]) -> tuple[Tensor,
     places = places.expand(*output_size, *found.shape[:0], *places.shape[count:]).flatten(-count)
     largest, at = found.max(-1)
     indices = places.expand(found.shape).gather(-1, at.unsqueeze(-1)).squeeze(-1)
-    if self.dim() != 4:
+    if self.dim() != 4 or count != 2:
         return largest, indices
     order = suggest_memory_format(self)
     return largest.contiguous(memory_format=order), indices.contiguous(memory_format=order)

@@ -79,15 +79,16 @@ def _resized(
         or any(scale and int(extent * scale) != wanted for extent, wanted, scale in pairs)
     ):
         return NotImplemented
+    order = suggest_memory_format(x)
     if x.dtype == torch.uint8:
         for d in (-1, -2):
             x = _in_bytes(x, _resizing(name, x.shape[d], sizes[d], align, scales[d], torch.float64), d)
-        return x
+        return x.contiguous(memory_format=order)
     for d, wanted, scale, extent in zip((-2, -1), sizes, scales, given or x.shape[-2:], strict=True):
         matrix = _resizing(name, extent, wanted, align, scale, x.dtype)
         matrix = matrix if given is None else matrix.t()
         x = matrix @ x if d == -2 else x @ matrix.t()
-    return x
+    return x.contiguous(memory_format=order)
 
 
 def _register(name: str) -> None:
