@@ -116,6 +116,17 @@ def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
     return x.new_empty(x.shape).contiguous(memory_format=suggest_memory_format(x))
 
 
+@_described(torch.ops.aten.floor_divide.default)
+def _floor_divide(x: Tensor, other: Tensor) -> Tensor:
+    """PyTorch describes quotients step by step, and then in another order in memory; sums have theirs."""
+    return torch.add(x, other)
+
+
+@_described(torch.ops.aten.div.Tensor_mode)
+def _rounded_quotient(x: Tensor, other: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+    return torch.true_divide(x, other) if rounding_mode is None else torch.add(x, other)
+
+
 _UNIQUE = torch.ops.aten.unique_consecutive.default
 _described_from_the_front = op_implementations_dict[_UNIQUE]
 

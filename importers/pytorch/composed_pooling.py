@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch._decomp import decomposition_table
 from torch._prims_common import suggest_memory_format
 
 from trivium.importers.pytorch.composition import composed
@@ -63,3 +64,10 @@ def adaptive_max_pool(self: Tensor, output_size: Sequence[int]) -> tuple[Tensor,
         return largest, indices
     order = suggest_memory_format(self)
     return largest.contiguous(memory_format=order), indices.contiguous(memory_format=order)
+
+
+@composed("aten.max_unpool2d.default")
+def max_unpool(self: Tensor, indices: Tensor, output_size: Sequence[int]) -> Tensor:
+    # PyTorch's own decomposition forgets the order in memory, which its kernel for the CPU keeps.
+    found = decomposition_table[torch.ops.aten.max_unpool2d.default](self, indices, output_size)
+    return found if self.is_cuda else found.contiguous(memory_format=suggest_memory_format(self))

@@ -61,8 +61,17 @@ def test_strides_of_results_that_pytorch_describes_otherwise() -> None:
             nn.functional.adaptive_max_pool3d(x, 2),
             nn.functional.interpolate(x, (3, 9), mode="bilinear", antialias=True),
         ]
+        ones, two = torch.ones(2, 4, 5, 6), torch.tensor(2.0)
+        quotients = [x // ones, x.mT // two, x.div(ones, rounding_mode="floor"), x.div(two, rounding_mode="trunc")]
+        places = torch.arange(30).reshape(5, 6).expand(x.shape)
         rolled = [x.roll(1, 2), x.roll((1, -2), (1, 3)), x.roll(3), x.mT.roll(1, 0)]
-        return [*pooled, *rolled, nn.functional.channel_shuffle(x, 2)]
+        return [
+            *pooled,
+            *rolled,
+            *quotients,
+            nn.functional.max_unpool2d(x, places, 2),
+            nn.functional.channel_shuffle(x, 2),
+        ]
 
     for order in (torch.channels_last, torch.contiguous_format):
         torch._dynamo.reset()

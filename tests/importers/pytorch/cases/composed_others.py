@@ -83,6 +83,7 @@ CASES = [
     case("hardsigmoid_backward.default", f(3, dtype=torch.float64), v(-1.0, 0.0, 9.0).double(), tolerance=1e-12),
     case("adaptive_max_pool2d.default", f(2, 3, 7, 5), [3, 2]),
     case("channel_shuffle.default", f(2, 6, 3, 2), 3),
+    case("max_unpool2d.default", f(1, 2, 2, 1), v(3, 8, 0, 5).reshape(1, 2, 2, 1), [3, 4]),
     case("adaptive_max_pool2d.default", v(1.0, NAN, 3.0, 4.0).reshape(1, 2, 2), [1, 2]),
     case("adaptive_max_pool3d.default", f(2, 5, 4, 3), [2, 3, 3]),
     case("fractional_max_pool2d.default", f(2, 3, 17, 23), [3, 2], [6, 11], p(2, 3, 2)),
