@@ -123,9 +123,9 @@ def matmul_bnb4(
     elements of all rows, with the largest one of each"""
     if quant_type not in (0, 1) or not transB:
         ctx.unsupported("quant_type", f"{quant_type}, transB {transB}", "0 (FP4) or 1 (NF4), and transB 1")
-    numbers = np.float32(NORMAL_FLOATS if quant_type else SHORT_FLOATS)
+    numbers = np.array(NORMAL_FLOATS if quant_type else SHORT_FLOATS, np.float32)
     # Of each byte, the high bits come first.
-    shifts = ctx.elements(np.uint8([4, 0]))
+    shifts = ctx.elements(np.array([4, 0], np.uint8))
     packed = ctx.reshape(b, (b.type.size, 1))
     codes = ctx.binary(ops.And, ctx.binary(ops.ShiftRightLogical, packed, shifts), ctx.scalar(15, UI8))
     codes = ctx.convert(ctx.slice(ctx.reshape(codes, (2 * b.type.size,)), 0, 0, N * K), I32)

@@ -6,13 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from trivium.importers.bessel import I0, I1, J0, J1, K0, K1, LIMIT, WAVES, Y0, Y1
-from trivium.importers.emit import Rule
 from trivium.importers.fitting import Fit, coefficients_of
 from trivium.importers.tensorflow.context import Context, rule
 from trivium.ir import ops
@@ -22,12 +21,12 @@ from trivium.ir.types import F64
 PAIRS = {"I0": I0, "I1": I1, "K0": K0, "K1": K1}
 
 
-def _in_double(function: Callable[[Context, Value], Value]) -> Rule:
+def _in_double(function: Callable[[Context, Value], Value]) -> Callable[..., Value]:
     @wraps(function)
     def computed(ctx: Context, x: Value, **options: Any) -> Value:
         return ctx.convert(function(ctx, ctx.convert(x, F64)), x.type.element_type)
 
-    return cast(Rule, computed)
+    return computed
 
 
 def series(ctx: Context, fit: Fit, x: Value) -> Value:
