@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trivium.compiler.passes.dimensions import along
 from trivium.ir import ops
 from trivium.ir.attributes import Attribute, DenseArray, Dictionary
 from trivium.ir.core import Block, BlockArgument, Operation, Value
-from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.func import Function
 from trivium.ir.types import I64, TensorType, is_integer
 
@@ -149,7 +149,9 @@ class _Needed:
             self.use(value, ends)
 
     def _plain(self, op: Operation) -> None:
-        rule = _rule_of(op)
+        shapes = {result.type.shape if isinstance(result.type, TensorType) else None for result in op.results}
+        alike = len(shapes) == 1 and None not in shapes
+        rule = RULES.get(type(op), _along if alike else None)
         wanted = [self.found[result] for result in op.results if result in self.found]
         captured = [value for region in op.regions for value in region.free_values()]
         for value in captured if rule is not None else (*op.operands, *captured):
@@ -258,13 +260,14 @@ Rule = Callable[[_Needed, Any, Ends], Sequence[Ends | None]]
 """Returns the ends of an op's operands, given those of all its results; None for one that is needed as a whole."""
 
 
-def _rule_of(op: Operation) -> Rule | None:
-    found: Any = RULES.get(type(op))  # type: ignore[arg-type]
-    return found or (_elementwise if isinstance(op, Op) and op.has_trait(ELEMENTWISE) else None)
-
-
-def _elementwise(_: _Needed, op: Op, ends: Ends) -> list[Ends | None]:
-    return [ends if value.type.rank == len(ends) else None for value in op.operands]
+def _along(_: _Needed, op: Operation, ends: Ends) -> list[Ends | None]:
+    """Operands end where the dimensions of the result do that go along with theirs."""
+    found = [list(whole(value)) for value in op.operands]
+    for dimension, end in enumerate(ends):
+        for of_operand, place in zip(found, (along(op, dimension) if end else None) or (), strict=False):
+            if place is not None:
+                of_operand[place] = end
+    return list(map(tuple, found))
 
 
 def _select(analysis: _Needed, op: ops.Select, ends: Ends) -> list[Ends | None]:
@@ -273,11 +276,6 @@ def _select(analysis: _Needed, op: ops.Select, ends: Ends) -> list[Ends | None]:
         return [None, ends, ends]
     masked = tuple({**a, **b} for a, b in zip(analysis.mask(op.pred), ends, strict=True))
     return [ends, masked, ends]
-
-
-def _broadcast(_: _Needed, op: ops.BroadcastInDim, ends: Ends) -> list[Ends | None]:
-    shape, kind = op.operand.type.static_shape, op.result.type.static_shape
-    return [tuple(ends[to] if kind[to] == n else {} for n, to in zip(shape, op.broadcast_dimensions, strict=True))]
 
 
 def _spread(ends: Digits, op: ops.BroadcastInDim) -> Digits:
@@ -290,34 +288,6 @@ def _spread(ends: Digits, op: ops.BroadcastInDim) -> Digits:
 
 def _reshape(_: _Needed, op: ops.Reshape, ends: Ends) -> list[Ends | None]:
     return [reshaped(ends, op.result.type.static_shape, op.operand.type.static_shape)]
-
-
-def _transpose(_: _Needed, op: ops.Transpose, ends: Ends) -> list[Ends | None]:
-    return [tuple(ends[op.permutation.index(d)] for d in range(len(ends)))]
-
-
-def _reduce(_: _Needed, op: ops.Reduce, ends: Ends) -> list[Ends | None]:
-    kept = iter(ends)
-    rank = op.inputs[0].type.rank
-    of_input: Ends = tuple({} if d in op.dimensions else next(kept) for d in range(rank))
-    return [of_input] * len(op.inputs) + [None] * len(op.init_values)
-
-
-def _dot(_: _Needed, op: ops.DotGeneral, ends: Ends) -> list[Ends | None]:
-    numbers, found = op.dot_dimension_numbers, list[Ends | None]()
-    batches = ends[: len(numbers.lhs_batching_dimensions)]
-    rest = iter(ends[len(batches) :])
-    for value, batching, contracting in (
-        (op.lhs, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions),
-        (op.rhs, numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions),
-    ):
-        of_batch = dict(zip(batching, batches, strict=True))
-        found.append(
-            tuple(
-                of_batch[d] if d in of_batch else {} if d in contracting else next(rest) for d in range(value.type.rank)
-            )
-        )
-    return found
 
 
 def _convolution(_: _Needed, op: ops.Convolution, ends: Ends) -> list[Ends | None]:
@@ -336,38 +306,22 @@ def _windows(_: _Needed, op: ops.ReduceWindow, ends: Ends) -> list[Ends | None]:
     return [of_input] * len(op.inputs) + [None] * len(op.init_values)
 
 
-def _along_others(_: _Needed, op: Any, ends: Ends) -> list[Ends | None]:
-    """Of an op that moves elements along some dimensions only: along the others, each place is independent."""
-    shape, kind = op.operand.type.static_shape, op.result.type.static_shape
-    moved = _moved(op)
-    others: Ends = tuple(
-        {} if d in moved or a != b else end for d, (end, a, b) in enumerate(zip(ends, shape, kind, strict=True))
-    )
-    return [others, *[None] * (len(op.operands) - 1)]
-
-
 def _update(_: _Needed, op: ops.DynamicUpdateSlice, ends: Ends) -> list[Ends | None]:
     pairs = zip(ends, op.update.type.static_shape, op.operand.type.static_shape, strict=True)
     of_update: Ends = tuple(end if part == n else {} for end, part, n in pairs)
     return [ends, of_update, *[None] * len(op.start_indices)]
 
 
+def _box(_: _Needed, op: ops.DynamicSlice, ends: Ends) -> list[Ends | None]:
+    pairs = zip(ends, op.operand.type.static_shape, op.result.type.static_shape, strict=True)
+    return [tuple(end if part == n else {} for end, n, part in pairs), *[None] * len(op.start_indices)]
+
+
 def _slice(analysis: _Needed, op: ops.Slice, ends: Ends) -> list[Ends | None]:
-    (others,) = _along_others(analysis, op, ends)
+    (others,) = _along(analysis, op, ends)
     shape = op.operand.type.static_shape
     limits = enumerate(zip(others or (), shape, op.limit_indices, strict=True))
     return [tuple({Digit(1, n): limit} if limit < n else end for _, (end, n, limit) in limits)]
-
-
-def _moved(op: Any) -> frozenset[int]:
-    """Returns the dimensions along which an op moves elements, besides those of which it changes the extent."""
-    match op:
-        case ops.Reverse():
-            return frozenset(op.dimensions)
-        case ops.Pad():
-            lists = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
-            return frozenset(d for d, numbers in enumerate(zip(*lists, strict=True)) if any(numbers))
-    return frozenset()
 
 
 def _concatenate(_: _Needed, op: ops.Concatenate, ends: Ends) -> list[Ends | None]:
@@ -408,20 +362,14 @@ def _scatter(analysis: _Needed, op: ops.Scatter, ends: Ends) -> list[Ends | None
 
 RULES: dict[type[Operation], Rule] = {
     ops.Select: _select,
-    ops.BroadcastInDim: _broadcast,
     ops.Reshape: _reshape,
-    ops.Transpose: _transpose,
-    ops.Reduce: _reduce,
-    ops.DotGeneral: _dot,
     ops.Convolution: _convolution,
     ops.ReduceWindow: _windows,
     ops.Slice: _slice,
-    ops.DynamicSlice: _along_others,
+    ops.DynamicSlice: _box,
     ops.DynamicUpdateSlice: _update,
-    ops.Reverse: _along_others,
-    ops.Pad: _along_others,
     ops.Concatenate: _concatenate,
     ops.Gather: _gather,
     ops.Scatter: _scatter,
 }
-"""Elementwise ops need no rule."""
+"""Of ops without a rule, operands end along the dimensions that go along with those of the results."""

@@ -16,6 +16,7 @@ from trivium.compiler.passes.dce import DeadCode
 from trivium.compiler.passes.decompose import Decompose
 from trivium.compiler.passes.few_channels import FewChannels
 from trivium.compiler.passes.few_features import FewFeatures
+from trivium.compiler.passes.first_places import FirstPlaces
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.hoist import HoistInvariants
 from trivium.compiler.passes.inline import Inline
@@ -54,6 +55,8 @@ PIPELINE = (
     Decompose(),
     CLEAN_UP,
     SharedRows(),
+    CLEAN_UP,
+    FirstPlaces(),
     CLEAN_UP,
     ByteProducts(),
     ChannelsLast(),

@@ -232,10 +232,14 @@ class DynamicEmitter(Emitter):
         if lows is not None and highs is not None:
             return super().pad(x, lows, highs, value, interior)
         fill = value if isinstance(value, Value) else self.scalar(value, x.type.element_type)
-        between = self.vector([0] * x.type.rank if interior is None else interior)
-        shape = [extent + a + b for extent, a, b in zip(self.extents(x), low, high, strict=True)]
-        result = x.type.with_shape(known_shape(shape))
-        return self.add(ops.DynamicPad(x, fill, self.vector(low), self.vector(high), between, result=result))
+        gaps = [0] * x.type.rank if interior is None else interior
+        spread = [
+            n + chosen(self, "EQ", n, 0, 0, n - 1) * gap if gap else n
+            for n, gap in zip(self.extents(x), gaps, strict=True)
+        ]
+        shape = [extent + a + b for extent, a, b in zip(spread, low, high, strict=True)]
+        paddings = map(self.vector, (low, high, gaps))
+        return self.add(ops.DynamicPad(x, fill, *paddings, result=x.type.with_shape(known_shape(shape))))
 
     def with_known_padding(self, x: Value, padding: Padding, value: Number) -> tuple[Value, Padding]:
         lows, highs = zip(*padding, strict=True)

@@ -69,3 +69,15 @@ def test_slices_and_pads() -> None:
     x = np.arange(10, dtype=np.float32).reshape(5, 2)
     (result,) = trivium.compile(module(body, (None, 2)))(x)
     np.testing.assert_array_equal(result, np.pad(x[2:], ((2, 1), (0, 0)), constant_values=-1))
+
+
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_pads_between_elements(count: int) -> None:
+    def body(emit: DynamicEmitter, x: Value) -> Value:
+        return emit.pad(x, [emit.extent(x, 0), 1], [0, -1], 0, [1, 2])
+
+    x = np.arange(1, 2 * count + 1, dtype=np.float32).reshape(count, 2)
+    (result,) = trivium.compile(module(body, (None, 2)))(x)
+    expected = np.zeros((count + max(0, 2 * count - 1), 4), np.float32)
+    expected[count::2, 1] = x[:, 0]
+    np.testing.assert_array_equal(result, expected)

@@ -240,13 +240,23 @@ class Generator:
             return ops.Clamp(bounds[0], value, bounds[1])
         return ops.Tanh(value)
 
+    def _first(self, value: Value) -> Value:
+        """Returns the first places of a value along some dimensions, unless that would be undecided."""
+        shape = value.type.static_shape
+        some = self.some(len(shape))
+        limits = [self.number(min(extent, 1), extent) if d in some else extent for d, extent in enumerate(shape)]
+        try:
+            return self.add(ops.Slice(value, [0] * len(shape), limits, [1] * len(shape)))
+        except Unstable:
+            return value
+
     def _finish(self) -> Module:
         unread = [v for v in dict.fromkeys(self.pool) if not v.uses and v not in self.block.arguments]
         unread = unread[-self.most_results :] or [self.pool[-1]]
         others = [v for v in self.pool if v not in unread and v not in self.block.arguments]
         if others and self.chance(0.3):
             unread.append(self.pick(others))
-        self.builder.add(FuncReturn(unread))
+        self.builder.add(FuncReturn([self._first(value) if self.chance(0.25) else value for value in unread]))
         for op in reversed(self.block):
             if op is not self.block.last and not op.is_used:
                 op.erase()

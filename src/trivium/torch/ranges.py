@@ -121,7 +121,7 @@ class RangeVariant(Variant):
             for kind, extents in zip(kinds[: len(self.arguments)], program.arguments, strict=False)
         ]
         self.result_extents = program.results
-        self.extents = list(map(program.extents_of, range(len(self.combinations))))
+        self.extents = [list(map(int, program.extents_of(number))) for number in range(len(self.combinations))]
 
     def _sizes(self, inputs: Sequence[Any]) -> tuple[int, ...]:
         places = self.graph.places.values()

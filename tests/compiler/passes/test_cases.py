@@ -15,6 +15,7 @@ from trivium.compiler.passes.canonicalize import Canonicalize
 from trivium.compiler.passes.cse import CommonSubexpressions
 from trivium.compiler.passes.dce import DeadCode
 from trivium.compiler.passes.few_channels import FewChannels
+from trivium.compiler.passes.first_places import FirstPlaces
 from trivium.compiler.passes.fold import FoldConstants
 from trivium.compiler.passes.hoist import HoistInvariants
 from trivium.compiler.passes.inline import Inline
@@ -39,6 +40,7 @@ PASSES = {
         DeadCode(),
         EraseTokens(),
         ExplicitPadding(),
+        FirstPlaces(),
         FewChannels(vector_bytes=16),
         HoistInvariants(),
         FoldConstants(),
