@@ -151,8 +151,8 @@ class _Needed:
     def _plain(self, op: Operation) -> None:
         shapes = {result.type.shape if isinstance(result.type, TensorType) else None for result in op.results}
         alike = len(shapes) == 1 and None not in shapes
-        rule = RULES.get(type(op), _along if alike else None)
         wanted = [self.found[result] for result in op.results if result in self.found]
+        rule = RULES.get(type(op), _along if alike else None) if wanted or op.is_pure else None
         captured = [value for region in op.regions for value in region.free_values()]
         for value in captured if rule is not None else (*op.operands, *captured):
             self.use(value, whole(value))

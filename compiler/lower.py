@@ -85,8 +85,10 @@ class _Lowering(ProgramBuilder):
             # The buffer plan drops the copies that are not needed.
             self.copy(self.array(operand), self.array(result))
         arrays: dict[Temporary, Array] = {}
-        for kernel, arguments in group.kernels(self.name(kernel_name(group)), self._target):
-            given = end(kernel, arguments, self._needed) if self._needed else arguments
+        kernels = group.kernels(self.name(kernel_name(group)), self._target)
+        for number, (kernel, arguments) in enumerate(kernels):
+            read = {argument for _, others in kernels[number + 1 :] for argument in others}
+            given = end(kernel, arguments, self._needed, read) if self._needed else arguments
             bound = tuple(self._argument(argument, arrays) for argument in given)
             whole = group if group.form.writes_parts else None
             self.steps.append(Launch(kernel, bound, group.computed(), whole))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from trivium.compiler.ends import Digit, Ends, reshaped
 from trivium.compiler.kernel import Buffer, Kernel, Loop, walk
@@ -22,15 +22,19 @@ Found = Mapping[tuple[int, Digit], Value | int]
 """The ends of a loop's dimensions."""
 
 
-def end(kernel: Kernel, arguments: Sequence[Argument], needed: Mapping[Value, Ends]) -> tuple[Argument, ...]:
-    """Lets the loop of a kernel end where what it writes does. Returns the arguments of its launch."""
+def end(
+    kernel: Kernel, arguments: Sequence[Argument], needed: Mapping[Value, Ends], read: Container[Argument] = ()
+) -> tuple[Argument, ...]:
+    """Lets the loop of a kernel end where what it writes does. Returns the arguments of its launch. What later launches
+    for the same op `read` is written as a whole: what an element needs of these steps on the way to it is not known."""
     bound = dict(zip(kernel.params, arguments, strict=True))
     loop = next((i for i in kernel.body.instructions if isinstance(i, Loop) and i.kind == "parallel"), None)
     if loop is None:
         return tuple(arguments)
     writes = [a for a in accesses(kernel.body) if not isinstance(a, Load) and a.buffer.mode != "scratch"]
     ends = []
-    for (dimension, digit), extent in _common([_of_write(loop, write, bound, needed) for write in writes]).items():
+    alone = {buffer: argument for buffer, argument in bound.items() if argument not in read}
+    for (dimension, digit), extent in _common([_of_write(loop, write, alone, needed) for write in writes]).items():
         if isinstance(extent, Value) and _work(loop, dimension) >= SHORTEST:
             buffer = next((b for b, argument in bound.items() if argument is extent), None)
             if buffer is None:
@@ -47,7 +51,7 @@ def _of_write(loop: Loop, write: object, bound: Mapping[Buffer, Argument], neede
     Integers are stored for all places: other kernels may know that they are in bounds of an array, and not check."""
     if not isinstance(write, Store) or write.buffer.dtype not in FLOATS | {BOOL}:
         return {}
-    value = bound[write.buffer]
+    value = bound.get(write.buffer)
     if not isinstance(value, Value) or value not in needed:
         return {}
     shape, given = write.buffer.shape, value.type.static_shape

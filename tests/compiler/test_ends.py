@@ -242,3 +242,15 @@ def test_slices_that_are_written_end_along_the_other_dimensions() -> None:
     ends = found(body, "%x: tensor<8x5xf32>, %w: tensor<2x5xf32>, %at: tensor<i32>", "8x5xf32", "0, 1")
     assert ends["x"] == [{(1, 8): "n"}, {(1, 5): "m"}]
     assert ends["w"] == ends["u"] == [{}, {(1, 5): "m"}]
+
+
+def test_what_has_effects_needs_its_operands_even_if_nothing_uses_its_results() -> None:
+    body = """
+      %e = stablehlo.exponential %x : tensor<8xf32>
+      %u = stablehlo.CALL : tensor<8xf32>
+      %r = stablehlo.negate %e : tensor<8xf32>"""
+    call = body.replace("stablehlo.CALL", "stablehlo.custom_call @shown(%e) {has_side_effect = true}").replace(
+        ": tensor<8xf32>\n      %r", ": (tensor<8xf32>) -> tensor<8xf32>\n      %r"
+    )
+    assert "e" not in found(call, "%x: tensor<8xf32>", "8xf32", "0")
+    assert found(body.replace("CALL", "tanh %e"), "%x: tensor<8xf32>", "8xf32", "0")["e"] == [{(1, 8): "n"}]

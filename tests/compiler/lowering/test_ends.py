@@ -83,6 +83,13 @@ def test_a_loop_ends_where_nothing_that_it_stores_is_needed() -> None:
     assert ended(kernel, [one, other], {one: needed[one]}) == [], "all of the other one is needed"
 
 
+def test_what_later_launches_read_is_written_as_a_whole() -> None:
+    y = value(ROWS, COLUMNS)
+    kernel = copied((ROWS, COLUMNS), ROWS, COLUMNS)
+    ends.end(kernel, [y], {y: ({ROW: N}, {})}, {y})
+    assert "while" not in str(kernel)
+
+
 def test_an_extent_that_a_kernel_reads_is_not_passed_twice() -> None:
     b = KernelBuilder("filled")
     n, y = b.input("n", "i64", ()), b.output("y", "f32", (ROWS, COLUMNS))
