@@ -320,8 +320,8 @@ def _box(_: _Needed, op: ops.DynamicSlice, ends: Ends) -> list[Ends | None]:
 def _slice(analysis: _Needed, op: ops.Slice, ends: Ends) -> list[Ends | None]:
     (others,) = _along(analysis, op, ends)
     shape = op.operand.type.static_shape
-    limits = enumerate(zip(others or (), shape, op.limit_indices, strict=True))
-    return [tuple({Digit(1, n): limit} if limit < n else end for _, (end, n, limit) in limits)]
+    limits = zip(others or (), shape, op.limit_indices, strict=True)
+    return [tuple({Digit(1, n): limit} if limit < n else end for end, n, limit in limits)]
 
 
 def _concatenate(_: _Needed, op: ops.Concatenate, ends: Ends) -> list[Ends | None]:
@@ -335,11 +335,8 @@ def _gather(analysis: _Needed, op: ops.Gather, ends: Ends) -> list[Ends | None]:
     batch = iter(end for d, end in enumerate(ends) if d not in numbers.offset_dims)
     windows = iter(ends[d] for d in numbers.offset_dims)
     dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-    read = [
-        dict(end) if size == n and d not in dropped else {}
-        for d, (n, size) in enumerate(zip(shape, op.slice_sizes, strict=True))
-        for end in [{} if d in dropped else next(windows)]
-    ]
+    of_windows = [{} if d in dropped else next(windows) for d in range(len(shape))]
+    read = [dict(end) if size == n else {} for end, n, size in zip(of_windows, shape, op.slice_sizes, strict=True)]
     stated = op.extra.get(READ)
     numbered = iter(stated.values if isinstance(stated, DenseArray) else ())
     for position, step, count, argument in zip(*[map(int, numbered)] * 4, strict=True):

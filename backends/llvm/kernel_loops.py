@@ -124,14 +124,6 @@ def _dimensions(loop: Loop, schedule: LoopSchedule) -> list[tuple[Register, int 
 def _parallel(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> None:
     limits = ends.limits(emitter, loop, schedule)
 
-    def body(_: Values) -> Values:
-        run_body(emitter, loop, schedule)
-        return []
-
-    if not limits:
-        nest(emitter, _dimensions(loop, schedule), [], body)
-        return
-
     def inner(dimensions: Sequence[int]) -> None:
         if not dimensions:
             run_body(emitter, loop, schedule)

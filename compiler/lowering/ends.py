@@ -55,10 +55,12 @@ def _of_write(loop: Loop, write: object, bound: Mapping[Buffer, Argument], neede
     if not isinstance(value, Value) or value not in needed:
         return {}
     shape, given = write.buffer.shape, value.type.static_shape
-    if math.prod(shape) != value.type.size and shape[:-1] != given:
+    if math.prod(shape) == value.type.size:
+        ends = reshaped(needed[value], given, shape)
+    elif shape[:-1] == given:  # the parts of complex numbers are another dimension
+        ends = (*needed[value], {})
+    else:
         return {}
-    # The parts of complex numbers are another dimension.
-    ends = reshaped(needed[value], given, shape) if math.prod(shape) == value.type.size else (*needed[value], {})
     found = {}
     for index, digits in zip(write.indices, ends, strict=True):
         for digit, extent in digits.items():
@@ -87,8 +89,8 @@ def _in_loop(loop: Loop, index: Index, digit: Digit) -> tuple[int, Digit] | None
 
 
 def _extent(loop: Loop, index: Register) -> int:
-    """Returns how many values an index of the loop, or of one inside, has; so many that no digit is found if it is
-    another value."""
+    """Returns the number of iterations that an index of a loop, or of a loop inside it, counts. Nothing is known of
+    other values: for these, it is larger than any array."""
     for each in (loop, *(i for i in walk(loop.body) if isinstance(i, Loop))):
         if index in each.indices:
             extent = each.extents[each.indices.index(index)]

@@ -68,8 +68,7 @@ class _Used:
             self._use(op.operand, _limits(op, results[0]))
         elif results and isinstance(op, Op) and _is_uniform(op):
             wanted = tuple(map(max, results[0], *results))
-            places = {d: along(op, d) for d in _fewer(op, wanted)}
-            self.parts[op] = {d: wanted[d] for d, found in places.items() if found is not None}
+            self.parts[op] = {d: n for d, n in _fewer(op, wanted).items() if along(op, d) is not None}
             for value, extents in zip(op.operands, needed(op, self.parts[op]), strict=True):
                 self._use(value, extents)
         else:
