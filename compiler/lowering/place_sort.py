@@ -31,16 +31,17 @@ class Places(Row):
 def is_possible(sorting: Sorting, target: Target) -> bool:
     """Whether keys and places fit into integers that the device sorts."""
     key, extent = sorting.key, sorting.extent
-    return target.sorts_keys and key is not None and extent >= SHORTEST and key.bits + _bits(extent) <= 64
+    return target.sorts_keys and key is not None and extent >= SHORTEST and key.bits + bits_of_places(extent) <= 64
 
 
-def _bits(extent: int) -> int:
+def bits_of_places(extent: int) -> int:
+    """Returns how many bits the places in a row take."""
     return (extent - 1).bit_length()
 
 
 def _type(sorting: Sorting) -> Type:
     assert sorting.key is not None
-    return I32 if sorting.key.bits + _bits(sorting.extent) <= 32 else I64
+    return I32 if sorting.key.bits + bits_of_places(sorting.extent) <= 32 else I64
 
 
 def sort_in_scratch(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], along: Variable) -> Row:
@@ -50,7 +51,7 @@ def sort_in_scratch(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row],
         (index,) = indices_of([along])
         Row(buffer).store(ctx, index, _integer(ctx, sorting, rows, index))
     ctx.sort_keys(buffer, (constant(0),), sorting.extent)
-    return Places(buffer, bits=_bits(sorting.extent))
+    return Places(buffer, bits=bits_of_places(sorting.extent))
 
 
 def sort_in_passes(
@@ -69,7 +70,7 @@ def sort_in_passes(
         made.store(ctx, index, _integer(ctx, sorting, rows, index))
     with launches.kernel("_places") as ctx, ctx.nest(outer), where(ctx, only, outer):
         ctx.sort_keys(made.memory, (*around, constant(0)), sorting.extent)
-    return Places(made.memory, made.before, made.after, _bits(sorting.extent))
+    return Places(made.memory, made.before, made.after, bits_of_places(sorting.extent))
 
 
 def _integer(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], index: Index) -> Register:
@@ -77,5 +78,5 @@ def _integer(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], index:
     b, key, dtype = ctx.b, sorting.key, dtype_of(_type(sorting))
     assert key is not None
     number = key.number(ctx, [row.load(ctx, index) for row in rows])
-    above = b.apply("shift_left", b.convert(ordered(ctx, key, number), dtype), _bits(sorting.extent))
+    above = b.apply("shift_left", b.convert(ordered(ctx, key, number), dtype), bits_of_places(sorting.extent))
     return b.apply("or", above, b.convert(ctx.position(index), dtype))

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trivium.compiler.kernel import Register
+from trivium.compiler.kernel.dtypes import bit_width
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Index, RunTimeIndex, Variable, constant, variable
 from trivium.compiler.lowering.row import Row
-from trivium.compiler.lowering.scalars import Scalar
+from trivium.compiler.lowering.scalars import Scalar, dtype_of
 from trivium.ir.types import I32, Type
 
 BLOCK = 64
@@ -17,6 +18,11 @@ BLOCK = 64
 
 MOST = 64
 """Elements that are kept sorted: each new one moves half of them, or all of them in the worst case."""
+
+
+def scratch_bytes(key: Type, count: int) -> int:
+    """Returns the scratch memory of what is kept: keys and places."""
+    return count * (bit_width(dtype_of(key)) + 32) // 8
 
 
 def select(ctx: LoweringContext, keys: Row, kind: Type, extent: int, count: int) -> Row:

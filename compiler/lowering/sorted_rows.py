@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from trivium.compiler.kernel import Register
-from trivium.compiler.lowering import selection
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, fresh, indices_of, variable
 from trivium.compiler.lowering.launches import Argument, Launches, Temporary
@@ -54,20 +53,9 @@ class Sorting:
         return self.extent * (elements + 2 * digits)
 
     @property
-    def kept_bytes(self) -> int:
-        """The scratch memory of the first elements of a row: their keys and places."""
-        assert self.key is not None
-        return self.count * (self.key.bits // 8 + I32.dtype.itemsize)
-
-    @property
     def has_digits(self) -> bool:
         """Whether the rows are sorted by the digits of keys."""
         return self.key is not None and SHORTEST <= self.extent < 1 << 31
-
-    @property
-    def is_selection(self) -> bool:
-        """Whether only a few of a row's elements are needed."""
-        return self.has_digits and self.count <= min(selection.MOST, self.extent // 4)
 
     def variables(self) -> tuple[list[Variable], list[Variable]]:
         """Returns new loop variables for all dimensions, and those of the dimensions that are not sorted along."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Protocol
 
 from trivium.compiler.kernel import Register
-from trivium.compiler.lowering import exchanges, flag_sort, key_sort, merging, place_sort, selection
+from trivium.compiler.lowering import candidates, exchanges, flag_sort, key_sort, merging, place_sort, selection
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, RunTimeIndex, Variable, indices_of, variable
 from trivium.compiler.lowering.launches import Launches, Temporary
@@ -24,6 +26,21 @@ from trivium.compiler.lowering.sorted_rows import Sorting, copied_row, readable,
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.types import I32, I64, Type
+
+SHARE = 8
+"""The fewest times as many elements as are needed: of shorter rows, all are sorted."""
+
+
+class WayToSelect(Protocol):
+    """A way to find the largest keys of a row, if only a few are needed: of a type, `count` among `extent`."""
+
+    def scratch_bytes(self, key: Type, count: int) -> int:
+        """Returns the scratch memory that it takes, beside the keys of the row."""
+        ...
+
+    def select(self, ctx: LoweringContext, keys: Row, kind: Type, extent: int, count: int) -> Row:
+        """Returns the places of these keys, in order."""
+        ...
 
 
 @kernel(ops.Sort)
@@ -83,11 +100,12 @@ def _sort(launches: Launches, sorting: Sorting) -> None:
         return
     limits, (_, outer) = launches.target.fusion, sorting.variables()
     rows = math.prod(v.extent for v in outer)
-    by_vectors = key_sort.is_possible(sorting, launches.target) and not sorting.is_selection
+    by_vectors = key_sort.is_possible(sorting, launches.target) and not _way_to_select(sorting, launches.target)
     by_places = place_sort.is_possible(sorting, launches.target)
     if limits.scratch_bytes < COUNTS and not (by_vectors or by_places):
         sorting = replace(sorting, key=None)
-    one_launch = rows > 1 or sorting.extent <= limits.serial_row or sorting.is_selection
+    way = _way_to_select(sorting, launches.target)
+    one_launch = rows > 1 or sorting.extent <= limits.serial_row or way is not None
     in_scratch = sorting.scratch_bytes <= limits.scratch_bytes and one_launch
     if by_vectors:
         if in_scratch:
@@ -97,8 +115,8 @@ def _sort(launches: Launches, sorting: Sorting) -> None:
             key_sort.sort_in_passes(launches, sorting, in_order)
     elif in_scratch:
         _sort_in_scratch(launches, sorting)
-    elif sorting.is_selection and sorting.kept_bytes <= limits.scratch_bytes:
-        _select_in_memory(launches, sorting)
+    elif way and way.scratch_bytes(_largest_first(sorting).type, sorting.count) <= limits.scratch_bytes:
+        _select_in_memory(launches, sorting, way)
     else:
         _sort_in_passes(launches, sorting)
 
@@ -113,10 +131,18 @@ def _sort_in_scratch(launches: Launches, sorting: Sorting) -> None:
             sorting.end(ctx, rows, order, sorting.at(variables, first))
 
 
+def _way_to_select(sorting: Sorting, target: Target) -> WayToSelect | None:
+    """Returns the way to find the first elements of a row, if only a few are needed."""
+    if sorting.key is None or not sorting.has_digits:
+        return None
+    way = candidates if candidates.is_possible(target, sorting.key.type, sorting.extent) else selection
+    return way if sorting.count <= min(way.MOST, sorting.extent // SHARE) else None
+
+
 def _way(sorting: Sorting, target: Target) -> key_sort.Distribute:
     """Returns the way to sort a row in scratch."""
-    if sorting.is_selection:
-        return _selected
+    if way := _way_to_select(sorting, target):
+        return partial(_selected, way=way)
     if place_sort.is_possible(sorting, target):
         return place_sort.sort_in_scratch
     return _distributed if sorting.has_digits else _merged
@@ -148,13 +174,13 @@ def _distributed(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], al
     return source.places
 
 
-def _selected(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], along: Variable) -> Row:
+def _selected(ctx: LoweringContext, sorting: Sorting, rows: Sequence[Row], along: Variable, *, way: WayToSelect) -> Row:
     """Finds the first elements of a row, and returns their order."""
     key = _largest_first(sorting)
     keys = Row(ctx.scratch(key.type, [sorting.extent]))
     with ctx.parallel([along]):
         _store_keys(ctx, key, rows, keys, along)
-    return selection.select(ctx, keys, key.type, sorting.extent, sorting.count)
+    return way.select(ctx, keys, key.type, sorting.extent, sorting.count)
 
 
 def _largest_first(sorting: Sorting) -> Key:
@@ -163,7 +189,7 @@ def _largest_first(sorting: Sorting) -> Key:
     return replace(sorting.key, descending=not sorting.key.descending)
 
 
-def _select_in_memory(launches: Launches, sorting: Sorting) -> None:
+def _select_in_memory(launches: Launches, sorting: Sorting, way: WayToSelect) -> None:
     """Finds the first elements of rows whose keys do not fit in scratch."""
     variables, outer = sorting.variables()
     rows, along, first = (
@@ -176,7 +202,7 @@ def _select_in_memory(launches: Launches, sorting: Sorting) -> None:
     with launches.kernel("_begin") as ctx, ctx.nest([*outer, along]):
         _store_keys(ctx, key, rows, keys, along)
     with launches.kernel("_select") as ctx, ctx.nest(outer):
-        order = selection.select(ctx, keys, key.type, sorting.extent, sorting.count)
+        order = way.select(ctx, keys, key.type, sorting.extent, sorting.count)
         with ctx.parallel([first]):
             sorting.end(ctx, rows, order, sorting.at(variables, first))
 

@@ -253,7 +253,7 @@ def sort_long(g: Generator) -> None:
     if not size:
         raise Rejected
     flat = g.add(ops.Reshape(value, result=tensor(size, of=element)))
-    row = g.add(ops.Concatenate([flat] * -(-g.number(256, 400) // size), dimension=0))
+    row = g.add(ops.Concatenate([flat] * -(-g.number(256, 1200) // size), dimension=0))
     extent = row.type.shape[0]
     if g.chance(0.4) and is_float(element):
         values = g.add(ops.TopK(row, k=g.number(1, 100)))

@@ -21,19 +21,9 @@ def sorting(extent: int, count: int, keys: bool = True) -> Sorting:
     return Sorting(op, [op.operand], 1, count, unused, unused, key)
 
 
-@pytest.mark.parametrize(
-    ("extent", "count", "keys", "digits", "selects"),
-    [
-        (255, 1, True, False, False),
-        (256, 256, True, True, False),
-        (1000, 10, True, True, True),
-        (1000, 300, True, True, False),
-        (1000, 10, False, False, False),
-    ],
-)
-def test_digits_and_selection(extent: int, count: int, keys: bool, digits: bool, selects: bool) -> None:
-    found = sorting(extent, count, keys)
-    assert (found.has_digits, found.is_selection) == (digits, selects)
+@pytest.mark.parametrize(("extent", "keys", "digits"), [(255, True, False), (256, True, True), (1000, False, False)])
+def test_digits(extent: int, keys: bool, digits: bool) -> None:
+    assert sorting(extent, extent, keys).has_digits == digits
 
 
 def test_scratch_holds_the_elements_and_twice_their_places_and_keys() -> None:
