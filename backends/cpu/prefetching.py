@@ -15,7 +15,7 @@ from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.narrow import memory_type
 from trivium.compiler.kernel.affine import accesses
 from trivium.compiler.kernel.dtypes import storage_bytes
-from trivium.compiler.kernel.index import Index
+from trivium.compiler.kernel.index import Index, Indices, Variable, variable
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -28,6 +28,7 @@ from trivium.compiler.kernel.structure import (
     Position,
     Register,
     symbols,
+    walk,
 )
 from trivium.compiler.schedule import LoopSchedule
 
@@ -94,11 +95,12 @@ class _Search:
         depends = self.analysis.depends
         self.known = {value: number for value, number in emitter.values.items() if index not in depends(value)}
         certain = list(_certain(loop.body))
+        self.certain = set(certain)
         self.inner: dict[Register, int | Register] = {}
         for each in (loop, *(i for i in certain if isinstance(i, Loop))):
             pairs = zip(each.indices, emitter.schedule.loops[each].extents, strict=True)
             self.inner |= {i: extent for i, extent in pairs if i is not index and i not in self.known}
-        self.made = {result: i for i in certain for result in i.results}
+        self.made = {result: i for i in walk(loop.body) for result in i.results}
         self.chain: dict[Instruction, None] = {}
 
     def rows(self, least: int) -> list[Row]:
@@ -140,11 +142,19 @@ class _Search:
             case Load(buffer, indices):
                 places = symbols(*indices)
                 possible = buffer.mode == "in" and all(s is self.index or s in self.known for s in places)
+                possible &= instruction in self.certain or self._is_inside(buffer, indices)
             case _:
                 return False
         if possible:
             chain[instruction] = None
         return possible
+
+    def _is_inside(self, buffer: Buffer, indices: Indices) -> bool:
+        """Whether a load that only some iterations need is inside of its array in all of them."""
+        pairs = zip(self.loop.indices, self.loop.extents, strict=True)
+        within = {i: variable(Variable(extent)) for i, extent in pairs if isinstance(extent, int)}
+        ranges = [index.replace(within.get).range for index in indices]
+        return all(low >= 0 and high < extent for (low, high), extent in zip(ranges, buffer.shape, strict=True))
 
 
 def _certain(block: Block) -> Iterator[Instruction]:

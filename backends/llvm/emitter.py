@@ -196,10 +196,14 @@ class Emitter:
         with at_line(self.builder, instruction) if self.lined else nullcontext():
             self.instruction(instruction)
 
+    def is_known(self, instruction: Instruction) -> bool:
+        """Whether nothing is to be emitted for an instruction: its results are known, or index arithmetic."""
+        if self.analysis.is_index(instruction):
+            return True
+        return bool(instruction.results) and all(result in self.values for result in instruction.results)
+
     def instruction(self, instruction: Instruction) -> None:
-        if self.analysis.is_index(instruction) or (
-            instruction.results and all(result in self.values for result in instruction.results)
-        ):
+        if self.is_known(instruction):
             return
         match instruction:
             case Constant(number, result):

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
 
 from trivium.backends.llvm import division, ends, memory
-from trivium.backends.llvm.code import I1, I64, Code, literal
+from trivium.backends.llvm.code import I1, I64, Code, is_true, literal
 from trivium.backends.llvm.folds import Folding, extremes_of, fold, starts
 from trivium.backends.llvm.interior import Interior, interior
 from trivium.backends.llvm.jammed import emit_tile, emit_tiles
@@ -22,7 +23,7 @@ from trivium.backends.llvm.short_rows import emit_rows
 from trivium.backends.llvm.squares import emit_in_squares
 from trivium.compiler.kernel.affine import divisions, expressions, holds
 from trivium.compiler.kernel.index import Index
-from trivium.compiler.kernel.structure import Apply, Block, Constant, Load, Loop, Position, Register, symbols, walk
+from trivium.compiler.kernel.structure import Apply, Block, Constant, If, Load, Loop, Position, Register, symbols, walk
 from trivium.compiler.schedule import LoopSchedule, Unit
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ Body = Callable[[ll.Value, Values], Values]
 
 UNROLLED = 192
 """The number of instructions up to which a loop may be unrolled."""
+
+SHORT = 8
+"""The number of vectors up to which a loop may be written out."""
 
 REPEATED = 64
 """The number of instructions up to which a body is emitted both for the interior of its loop and for the rest."""
@@ -101,6 +105,11 @@ def _short(emitter: Emitter, loop: Loop, dimensions: Sequence[tuple[Register, in
     return count
 
 
+def _is_short(emitter: Emitter, loop: Loop, vectors: int) -> bool:
+    """Whether to write out a loop over so many vectors, which would take about as long as its own counting."""
+    return 1 < vectors <= SHORT and not holds(loop.body, Loop) and vectors * _size(emitter, loop.body) <= UNROLLED
+
+
 def _size(emitter: Emitter, block: Block) -> int:
     """Returns the number of instructions in a block whose results are not known, plus those of its distinct index
     expressions."""
@@ -165,15 +174,38 @@ def _vectors(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Number
     assert schedule.vector is not None, "some dimension is in lanes"
     index, extent = loop.indices[schedule.vector], schedule.extents[schedule.vector]
     with emitter.scope():
-        if isinstance(extent, int):
-            _hoist(emitter, loop, index)
+        if not isinstance(extent, int):
+            _lanes(emitter, loop, schedule, begin, end, whole=False)
+            return
+        _hoist(emitter, loop.body, index)
+        branch = _only_branch(emitter, loop.body) if emitter.tile is None else None
+        with nullcontext() if branch is None else _taken(emitter, branch, index):
             if extent >= division.LONG * schedule.lanes and emitter.is_awaited(loop):
                 _hoist_reciprocals(emitter, loop)
             inside = _interior(emitter, loop, index, extent) if (begin, end) == (0, extent) else None
             if inside is not None:
                 _apart(emitter, loop, schedule, extent, inside)
-                return
-        _lanes(emitter, loop, schedule, begin, end, isinstance(extent, int) and extent % schedule.lanes == 0)
+            else:
+                _lanes(emitter, loop, schedule, begin, end, extent % schedule.lanes == 0)
+
+
+def _only_branch(emitter: Emitter, block: Block) -> If | None:
+    """Returns the branch that is all that a block does, if its condition is known, and the same for all lanes."""
+    rest = [i for i in block.instructions if not emitter.is_known(i)]
+    if len(rest) != 1 or not isinstance(rest[0], If) or rest[0].outcomes or rest[0].otherwise.instructions:
+        return None
+    condition = emitter.values.get(rest[0].condition)
+    return None if condition is None or is_true(condition) else rest[0]
+
+
+@contextmanager
+def _taken(emitter: Emitter, branch: If, index: Register) -> Iterator[None]:
+    """Decides once, before a vector loop over `index`, whether a branch inside it is taken; what follows is emitted for
+    the case that it is."""
+    with emitter.builder.if_then(emitter.values[branch.condition]), emitter.scope():
+        emitter.values[branch.condition] = literal(I1, 1)
+        _hoist(emitter, branch.then, index)
+        yield
 
 
 def _interior(emitter: Emitter, loop: Loop, index: Register, extent: int) -> Interior | None:
@@ -232,6 +264,10 @@ def _lanes(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin: Number, 
         chunk(position, lanes)
         return []
 
+    if isinstance(begin, int) and isinstance(end, int) and _is_short(emitter, loop, (end - begin) // lanes):
+        for position in range(begin, end - lanes + 1, lanes):
+            full(I64(position), [])
+        begin = end - (end - begin) % lanes
     if whole:
         count(emitter, begin, end, lanes, [], full)
     elif isinstance(begin, int) and isinstance(end, int):
@@ -256,11 +292,11 @@ def _dynamic_lanes(
         chunk(main_end, lanes, builder.icmp_signed("<", memory.lane_numbers(lanes), left))
 
 
-def _hoist(emitter: Emitter, loop: Loop, index: Register) -> None:
-    """Emits, before a vector loop that certainly runs, the instructions that do not depend on its index and have no
-    effect."""
+def _hoist(emitter: Emitter, block: Block, index: Register) -> None:
+    """Emits, before a vector loop that certainly runs, the instructions of its body, or of a branch that is certainly
+    taken, that do not depend on its index and have no effect."""
     analysis = emitter.analysis
-    for instruction in loop.body.instructions:
+    for instruction in block.instructions:
         movable = isinstance(instruction, Constant | Apply) or (
             isinstance(instruction, Load) and instruction.buffer.mode == "in"
         )

@@ -54,6 +54,26 @@ def adding(rows: int, width: int, table: int) -> Program:
         }}""")
 
 
+def pooling(rows: int, width: int, table: int, bags: int) -> Program:
+    """Bags, to which rows of a table, at given places, are added."""
+    t, r, b = (f"tensor<{extent}x{width}xf32>" for extent in (table, rows, bags))
+    i = f"tensor<{rows}x1xi32>"
+    numbers = "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1"
+    window = "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]"
+    return lowered(f"""
+        func.func @main(%t: {t}, %i: {i}, %z: {b}, %bag: {i}) -> {b} {{
+          %u = "stablehlo.gather"(%t, %i) {{dimension_numbers = #stablehlo.gather<{numbers}>,
+            slice_sizes = array<i64: 1, {width}>, indices_are_sorted = false}} : ({t}, {i}) -> {r}
+          %r = "stablehlo.scatter"(%z, %bag, %u) ({{
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %s = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %s : tensor<f32>
+          }}) {{scatter_dimension_numbers = #stablehlo.scatter<{window}, index_vector_dim = 1>,
+            indices_are_sorted = false, unique_indices = false}} : ({b}, {i}, {r}) -> {b}
+          return %r : {b}
+        }}""")
+
+
 def lowered(text: str) -> Program:
     return lower(pipeline.optimize(parse(text), EAGER), EAGER)
 
@@ -102,6 +122,37 @@ def test_rows_that_change_are_requested_too() -> None:
     within = (places[:, 0] >= 0) & (places[:, 0] < 50)
     np.add.at(expected, places[within, 0], updates[within])
     np.testing.assert_array_equal(run.execute(table, places, updates)[0], expected)
+
+
+@pytest.mark.parametrize("width", [37, 64])
+def test_rows_that_only_some_iterations_need_are_requested(width: int) -> None:
+    """Entries of no bag need no row, but their place in the table can be read as well."""
+    program = pooling(70, width, 50, 9)
+    assert requests(program) == 2 * -(-width * 4 // 64)
+    run = CpuExecutable(assemble_program(program, EAGER))
+    generator = np.random.default_rng(0)
+    table, bags = (generator.integers(-9, 9, shape).astype(np.float32) for shape in ((50, width), (9, width)))
+    places, bag = (generator.integers(-5, extent, (70, 1)).astype(np.int32) for extent in (55, 14))
+    result, within = bags.copy(), (bag[:, 0] >= 0) & (bag[:, 0] < 9)
+    np.add.at(result, bag[within, 0], table[np.clip(places[within, 0], 0, 49)])
+    got, (memory, address) = np.empty_like(result), at_the_end(places)
+    run.execute_at([table.ctypes.data, address, bags.ctypes.data, bag.ctypes.data, got.ctypes.data])
+    np.testing.assert_array_equal(got, result)
+    del memory
+
+
+def test_a_place_that_is_outside_of_an_array_is_not_read() -> None:
+    """Only iterations that stay inside read it; so a later one may have no place."""
+    b = KernelBuilder("guarded")
+    x, table = b.input("x", "i64", (30,)), b.input("table", "f32", (50, 64))
+    y = b.output("y", "f32", (40, 64))
+    with b.parallel(40, 64) as (row, column):
+        with b.if_(b.compare("LT", row, 30)) as inside:
+            inside.yield_(b.load(table, b.load(x, row), column))
+        with inside.otherwise():
+            inside.yield_(b.constant(0.0, "f32"))
+        b.store(y, *inside.results, row, column)
+    assert not requests(program_of(b.build()))
 
 
 def test_only_rows_of_large_arrays_that_are_not_long_are_requested() -> None:

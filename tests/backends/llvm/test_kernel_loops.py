@@ -117,6 +117,31 @@ def test_extents_known_at_run_time(extent: int) -> None:
     np.testing.assert_allclose(got[100], a[:extent].sum(), atol=1e-5)
 
 
+@pytest.mark.parametrize("width", [3, 16, 37, 64, 130, 1000])
+def test_a_branch_that_all_lanes_take_or_none(width: int) -> None:
+    b = KernelBuilder("branch")
+    x, at, y = b.input("x", "f32", (20, width)), b.input("at", "i64", (20,)), b.output("y", "f32", (9, width))
+    with b.parallel(1):
+        sums = b.scratch("f32", (9, width))
+        with b.parallel(9, width) as (i, j):
+            b.store(sums, 0.0, i, j)
+        with b.sequential(20) as rows:
+            place = b.load(at, rows.index)
+            with b.parallel(width) as (j,):
+                inside = b.apply("and", b.compare("GE", place, 0), b.compare("LT", place, 9))
+                with b.if_(inside):
+                    product = b.multiply(b.load(x, rows.index, j), b.load(x, rows.index, 0))
+                    b.update([(sums, (place, j))], [product], "add")
+        with b.parallel(9, width) as (i, j):
+            b.store(y, b.load(sums, i, j), i, j)
+    a, places = f32(20, width), np.random.default_rng(0).integers(-4, 13, 20)
+    expected = np.zeros((9, width), np.float32)
+    for row, place in zip(a, places, strict=True):
+        if 0 <= place < 9:
+            expected[place] += row * row[0]
+    np.testing.assert_array_equal(run(b.build(), a, places), expected)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("shape", [(300, 1000), (2, 150_001), (300_001,)])
 def test_threads_cover_every_iteration(shape: tuple[int, ...], threads: int) -> None:
