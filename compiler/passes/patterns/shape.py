@@ -187,8 +187,8 @@ def _joined_once(value, dimension):
 @pattern(Slice, Reverse)
 def part_of_joined_parts(op):
     """slice(concatenate(x, ...)) == concatenate(slice(x), ...) and reverse likewise, along other dimensions   (if
-    nothing else reads the concatenation; or for a small part, if all are parts of one value: so are reflected edges
-    written, of which the corners are in two dimensions)"""
+    nothing else reads the concatenation; or for a small part, if all are parts of one value: so are reflected and
+    repeated edges written, of which the corners are in two dimensions)"""
     joined = op.operand.defining_op
     if not _is_static_join(joined) or not _keeps(op, joined.dimension):
         return None
@@ -199,8 +199,8 @@ def part_of_joined_parts(op):
 
 
 def _whole(value):
-    """Returns what a value is a part of."""
-    while isinstance(made := value.defining_op, Slice | Reverse):
+    """Returns what a value is a part of, or repeats a part of."""
+    while isinstance(made := value.defining_op, Slice | Reverse | BroadcastInDim | Reshape):
         value = made.operand
     return value
 

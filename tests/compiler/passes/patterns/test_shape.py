@@ -126,6 +126,13 @@ def with_edges(b, x):
     return x
 
 
+def repeated_edges(b, x):
+    """The first row twice before the others, then the first element of each row before the others."""
+    twice = b.add(ops.BroadcastInDim(cut(b, x, 1, 0, 1), (0, 1, 2), result=tensor(2, 2, 4, of=I32)))
+    x = join(b, 1, twice, x)
+    return join(b, 2, cut(b, x, 2, 0, 1), x)
+
+
 def overwritten_edges(b, x):
     """A longer row with both ends assigned, one after the other."""
     zeros = splat(b, 0, tensor(2, 3, 1, of=I32))
@@ -162,6 +169,9 @@ CASES: dict[str, tuple[Callable, list[str]]] = {
     "joined otherwise": (lambda b, x: join(b, 1, join(b, 2, x, x), join(b, 2, x, x)), ["concatenate"] * 3),
     "edges that wrap around": (
         with_edges, [*(["slice"] * 2 + ["concatenate"]), *(["slice"] * 3 + ["concatenate"]) * 2, "concatenate"],
+    ),
+    "edges that are repeated": (
+        repeated_edges, ["slice", "broadcast_in_dim", "concatenate", "slice", "slice", "concatenate", "concatenate"],
     ),
     "edges that are assigned": (overwritten_edges, ["slice", "slice", "concatenate"]),
     "slices beside the whole": (parts_and_whole, ["negate", "concatenate", "slice", "slice"]),
