@@ -120,6 +120,24 @@ def concatenate(g: Generator) -> None:
     g.offer(g.add(ops.Concatenate(pieces, dimension)))
 
 
+def frame(g: Generator) -> None:
+    """Puts a few elements at one or both ends of long rows, and of their columns, in any order."""
+    kind = g.element()
+    value = g.argument((*[g.number(1, 3)] * g.number(0, 1), g.number(2, 9), g.number(17, 70)), kind)
+    rank = value.type.rank
+    for dimension in g.pick(((rank - 1,), (rank - 1, rank - 2), (rank - 2, rank - 1))):
+        ends = []
+        for last in range(2):
+            count, extent = g.number(0, 2), value.type.shape[dimension]
+            begin = extent - count if last != g.chance(0.5) else 0
+            low, high = [0] * rank, list(value.type.shape)
+            low[dimension], high[dimension] = begin, begin + count
+            end = g.add(ops.Slice(value, low, high, [1] * rank))
+            ends.append(g.add(ops.Reverse(end, (dimension,))) if g.chance(0.3) else end)
+        value = g.add(ops.Concatenate([ends[0], value, ends[1]], dimension))
+    g.offer(value)
+
+
 def combinations(g: Generator) -> None:
     """Joins values that are computed from the same ones, and may be results themselves."""
     value = g.value(lambda kind: not is_boolean(kind), rank=1, most=4)
@@ -377,6 +395,6 @@ def scatter(g: Generator) -> None:
 
 FAMILIES = (
     reshape, merge, broadcast, spread, transpose, transpose, turn, repeat, reverse, cut, cut, pad, pad, concatenate,
-    concatenate, *(combinations,) * 2, stack, points, points, *(join,) * 4, dynamic_slice, dynamic_update, gather,
-    gather, resize, interpolate, take_along, scatter, scatter,
+    concatenate, frame, *(combinations,) * 2, stack, points, points, *(join,) * 4, dynamic_slice, dynamic_update,
+    gather, gather, resize, interpolate, take_along, scatter, scatter,
 )  # fmt: skip

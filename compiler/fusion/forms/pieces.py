@@ -1,4 +1,5 @@
-"""Concatenations and pads as several launches, each of which writes a part of the result: no branches inside."""
+"""Concatenations and pads as several launches, or several loops, each of which writes a part of the result: no branches
+inside."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from trivium.compiler.fusion.demands import Demand, Opaque
 from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form
 from trivium.compiler.fusion.turning import turned
+from trivium.compiler.kernel.dtypes import storage_bytes
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.index import Indices, constant, fresh, indices_of
+from trivium.compiler.lowering.index import Indices, Variable, constant, fresh, indices_of
 from trivium.compiler.lowering.launches import Launches
+from trivium.compiler.lowering.scalars import dtype_of, parts
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
@@ -22,11 +25,16 @@ from trivium.ir.core import Operation, Value
 if TYPE_CHECKING:
     from trivium.compiler.fusion.group import Group
 
+SHORT = 4
+"""The least number of elements for each of those in operands that are shorter than a line of memory: these are computed
+one by one."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pieces(Form):
     """A concatenation, of other ones too: one launch for each operand, whose elements its loops run over, so that none
-    of them computes all elements of any other value."""
+    of them computes all elements of any other value. Where several operands are parts of the same lines of memory,
+    their loops are in one launch, row by row: a line is in a cache while all of it is written."""
 
     op: ops.Concatenate
 
@@ -45,6 +53,11 @@ class Pieces(Form):
 
     def build(self, launches: Launches, group: Group) -> None:
         op = self.op
+        if launches.target.loops_in_order and _shares_lines(op, group.members, launches.target.alignment):
+            rows = fresh(op.result.type.shape[: _outermost(op, group.members)])
+            with launches.kernel() as ctx, ctx.nest(rows):
+                _write_rows(ctx, op, op, group.members, (0,) * op.result.type.rank, rows)
+            return
         for number, (operand, first) in enumerate(_pieces(op, (0,) * op.result.type.rank, group.members)):
             if operand.type.size:
                 variables = fresh(operand.type.shape)
@@ -59,14 +72,71 @@ def _pieces(
 ) -> Iterator[tuple[Value, tuple[int, ...]]]:
     """Yields the operands of a concatenation, and of those among them that are members themselves, with the place where
     each begins."""
+    for operand, at in _operands(op, first):
+        inner = _member(operand, members)
+        if inner is None:
+            yield operand, at
+        else:
+            yield from _pieces(inner, at, members)
+
+
+def _operands(op: ops.Concatenate, first: tuple[int, ...]) -> Iterator[tuple[Value, tuple[int, ...]]]:
+    """Yields the operands of a concatenation that begins at `first`, with the place where each begins."""
     start = first[op.dimension]
     for operand in op.inputs:
-        at, made = (*first[: op.dimension], start, *first[op.dimension + 1 :]), operand.defining_op
-        if isinstance(made, ops.Concatenate) and made in members:
-            yield from _pieces(made, at, members)
-        else:
-            yield operand, at
+        yield operand, (*first[: op.dimension], start, *first[op.dimension + 1 :])
         start += operand.type.static_shape[op.dimension]
+
+
+def _member(value: Value, members: Container[Operation]) -> ops.Concatenate | None:
+    """Returns the concatenation that computes a value, if it is a member."""
+    made = value.defining_op
+    return made if isinstance(made, ops.Concatenate) and made in members else None
+
+
+def _outermost(op: ops.Concatenate, members: Container[Operation]) -> int:
+    """Returns the first dimension along which a concatenation, or a member that it joins, has several operands."""
+    inner = (_member(operand, members) for operand in op.inputs)
+    return min([op.dimension, *(_outermost(found, members) for found in inner if found is not None)])
+
+
+def _write_rows(
+    ctx: LoweringContext,
+    result: ops.Concatenate,
+    op: ops.Concatenate,
+    members: Container[Operation],
+    first: tuple[int, ...],
+    around: Sequence[Variable],
+) -> None:
+    """Emits the loops that write the operands of a concatenation, which begins at `first` in the result, inside those
+    over `around`, the first dimensions; a concatenation among them has loops around all of its own operands."""
+    target = ctx.buffer(result.result, result.result.type.static_shape, "out")
+    for operand, start in _operands(op, first):
+        inner, shape = _member(operand, members), operand.type.static_shape
+        if 0 in shape:
+            continue
+        variables = fresh(shape[len(around) : None if inner is None else _outermost(inner, members)])
+        with ctx.parallel(variables):
+            if inner is not None:
+                _write_rows(ctx, result, inner, members, start, (*around, *variables))
+                continue
+            at = indices_of((*around, *variables))
+            place = tuple(index + first for index, first in zip(at, start, strict=True))
+            with ctx.b.computing(result):
+                ctx.write(target, place, ctx.element(operand, at))
+
+
+def _shares_lines(op: ops.Concatenate, members: Container[Operation], line: int) -> bool:
+    """Whether a small part of a concatenation is operands that are shorter than a line of memory, between others."""
+    kind, whole, short = op.result.type.element_type, op.result.type.static_shape, 0
+    element = storage_bytes(dtype_of(kind)) * math.prod(parts(kind))
+    for operand, _ in _pieces(op, (0,) * len(whole), members):
+        shape = operand.type.static_shape
+        # Elements follow one another in the result from the last dimension that this operand does not fill.
+        last = max([d for d, extent in enumerate(shape) if extent != whole[d]], default=0)
+        if element * math.prod(shape[last:]) < line and math.prod(shape[:last]) > 1:
+            short += operand.type.size
+    return 0 < SHORT * short <= op.result.type.size
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.compiler.fusion.forms.members import ops_of
 from tests.compiler.fusion.test_fuser import launches, number
 from tests.compiler.lowering.running import expect_same, program_of, some
+from tests.compiler.targets import TARGET
 from trivium.compiler.fusion.forms import Elementwise, Padded, Pieces, form_of
 from trivium.ir import ops
-from trivium.ir.types import tensor
+from trivium.ir.types import F32, ComplexType, tensor
+
+IN_ORDER = replace(TARGET, loops_in_order=True)
 
 
 def test_operands_of_a_concatenation_are_computed_where_they_go() -> None:
@@ -76,6 +81,51 @@ def test_a_concatenation_of_concatenations_is_written_in_place() -> None:
     program = expect_same(program_of([tensor(3, 4), tensor(3, 2)], once), given)
     assert len(launches(program)) == 4
     assert program.arena_size == 0
+
+
+def rolled(dimensions: tuple[int, ...], shape: tuple[int, ...], count: int, element=F32):
+    """Moves the last `count` elements along some dimensions before the others."""
+
+    def part(b, x, begin: list[int], end: list[int], left: tuple[int, ...]):
+        if not left:
+            return b.add(ops.Slice(x, begin, end, [1] * len(shape)))
+        *left, dimension = left
+        extent, halves = shape[dimension], []
+        for first, last in ((extent - count, extent), (0, extent - count)):
+            low, high = list(begin), list(end)
+            low[dimension], high[dimension] = first, last
+            halves.append(part(b, x, low, high, tuple(left)))
+        return b.add(ops.Concatenate(halves, dimension))
+
+    types = [tensor(*shape, of=element)]
+    return program_of(types, lambda b, x: part(b, x, [0] * len(shape), list(shape), dimensions))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("dimensions", [(2,), (1, 2), (2, 1), (0, 2), (2, 1, 0)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 9, 40), (1, 9, 40)], ids=str)
+def test_parts_of_one_line_of_memory_are_written_row_by_row(shape, dimensions, count) -> None:
+    if shape[0] <= count and 0 in dimensions:
+        pytest.skip("there are no others")
+    assert len(launches(expect_same(rolled(dimensions, shape, count), [some(*shape)], target=IN_ORDER))) == 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "dimensions"), [((40,), (0,)), ((1, 40), (1,)), ((9, 8), (1,)), ((9, 40), (0,)), ((2, 6, 40), (1,))]
+)
+def test_others_have_a_launch_each(shape, dimensions) -> None:
+    """Operands that are parts of no common line, or that are hardly longer than the short ones."""
+    assert len(launches(expect_same(rolled(dimensions, shape, 3), [some(*shape)], target=IN_ORDER))) == 2
+
+
+def test_complex_parts_of_a_line() -> None:
+    shape = (5, 30)
+    given = (some(*shape) + 1j * some(*shape, seed=1)).astype(np.complex64)
+    assert len(launches(expect_same(rolled((1,), shape, 2, ComplexType(F32)), [given], target=IN_ORDER))) == 1
+
+
+def test_devices_whose_threads_share_iterations_have_a_launch_for_each_operand() -> None:
+    assert len(launches(expect_same(rolled((1,), (9, 40), 3), [some(9, 40)], target=TARGET))) == 2
 
 
 def test_a_concatenation_that_an_operand_is_computed_from_is_another_kernel() -> None:
