@@ -53,8 +53,10 @@ class Pieces(Form):
 
     def build(self, launches: Launches, group: Group) -> None:
         op = self.op
-        if launches.target.loops_in_order and _shares_lines(op, group.members, launches.target.alignment):
-            rows = fresh(op.result.type.shape[: _outermost(op, group.members)])
+        target, rows = launches.target, fresh(op.result.type.shape[: _outermost(op, group.members)])
+        # Threads share the rows.
+        is_shared = math.prod(row.extent for row in rows) >= target.threads
+        if target.loops_in_order and is_shared and _shares_lines(op, group.members, target.alignment):
             with launches.kernel() as ctx, ctx.nest(rows):
                 _write_rows(ctx, op, op, group.members, (0,) * op.result.type.rank, rows)
             return
