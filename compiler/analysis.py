@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from trivium.compiler.kernel import (
     Block,
@@ -41,10 +41,13 @@ class Cost:
     avoidable: float = 0.0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(*map(operator.add, astuple(self), astuple(other)))
+        return Cost(*map(operator.add, _numbers(self), _numbers(other)))
 
     def __mul__(self, times: int) -> Cost:
-        return Cost(*(number * times for number in astuple(self)))
+        return Cost(*(number * times for number in _numbers(self)))
+
+
+_numbers: Callable[[Cost], tuple[float, ...]] = operator.attrgetter(*(field.name for field in fields(Cost)))
 
 
 def program_cost(program: Program) -> Cost:
