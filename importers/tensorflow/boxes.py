@@ -1,68 +1,273 @@
-"""Boxes in images: the best ones, without those that overlap them."""
+"""Boxes in images: the best ones, without those that overlap them. How many these are depends on data."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.extents import Extent, Size, larger
+from trivium.importers.loops import with_row
+from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
+from trivium.importers.tensorflow.counted import Counted
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, I32
+from trivium.ir.types import F32, I32, I64, ElementType
+
+Shared = Callable[[Context, Value], Value]
+"""Returns how much each box overlaps one of them."""
+
+
+class Chosen(NamedTuple):
+    """The chosen boxes and their scores, then zeros; and how many there are."""
+
+    boxes: Value
+    scores: Value
+    count: Value
 
 
 @rule("NonMaxSuppressionV4")
-def non_max_suppression(
+def non_max_suppression_padded(
     ctx: Context,
     boxes: Value,
     scores: Value,
-    max_output_size: Known,
-    iou_threshold: Value,
+    max_output_size: Tensor,
+    iou_threshold: Tensor,
     score_threshold: Value,
     *,
     pad_to_max_output_size: bool,
-) -> tuple[Value, Value]:
+) -> list[Operand]:
     """NonMaxSuppressionV4(boxes, scores, max_output_size, iou_threshold, score_threshold;
     pad_to_max_output_size=false) -> selected_indices, valid_outputs"""
-    if not pad_to_max_output_size:
-        ctx.unsupported("pad_to_max_output_size", False, "true: the number of boxes depends on their values")
-    boxes, scores, most_shared, least = (ctx.convert(x, F32) for x in (boxes, scores, iou_threshold, score_threshold))
-    size = int(max_output_size)
-    sides = _sides(ctx, boxes)
-    out = ctx.scalar(-math.inf, F32)
-    rest = ctx.select(ctx.compare("GT", scores, least), scores, out)
-    start = [ctx.scalar(0, I32), ctx.full((size,), 0, I32), rest]
-    types = [x.type for x in start]
+    found = _of_boxes(ctx, boxes, scores, max_output_size, iou_threshold, score_threshold)
+    indices = found.boxes if pad_to_max_output_size else _cut(ctx, found.boxes, found.count)
+    return [indices, found.count]
 
-    def goes_on(emit: Context, count: Value, chosen: Value, rest: Value) -> Value:
-        remains = emit.reduce(ops.Or, emit.compare("GT", rest, out), [0])
-        return emit.add(ops.And(emit.compare("LT", count, emit.scalar(size, I32)), remains))
 
-    def step(emit: Context, count: Value, chosen: Value, rest: Value) -> list[Value]:
-        _, at = emit.arg_reduce("GT", rest, 0)
-        is_best = emit.compare("EQ", emit.iota(rest.type.static_shape, 0), at)
-        overlaps = emit.compare("GT", _shared(emit, sides, at), most_shared)
+@rule("NonMaxSuppressionV5")
+def non_max_suppression_soft(
+    ctx: Context,
+    boxes: Value,
+    scores: Value,
+    max_output_size: Tensor,
+    iou_threshold: Tensor,
+    score_threshold: Value,
+    soft_nms_sigma: Tensor,
+    *,
+    pad_to_max_output_size: bool,
+) -> list[Operand]:
+    """NonMaxSuppressionV5(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma;
+    pad_to_max_output_size=false) -> selected_indices, selected_scores, valid_outputs"""
+    given = (max_output_size, iou_threshold, score_threshold)
+    sigma = ctx.known_if_possible(soft_nms_sigma)
+    if sigma is not None and not sigma > 0:
+        found = _of_boxes(ctx, boxes, scores, *given)
+    else:
+        found = _softly_chosen(ctx, boxes, scores, *given, ctx.value(soft_nms_sigma))
+    pair = [found.boxes, found.scores]
+    return [*(pair if pad_to_max_output_size else (_cut(ctx, x, found.count) for x in pair)), found.count]
+
+
+@rule("NonMaxSuppression")
+def non_max_suppression_attribute(
+    ctx: Context, boxes: Tensor, scores: Tensor, max_output_size: Tensor, *, iou_threshold: float
+) -> Operand:
+    """NonMaxSuppression(boxes, scores, max_output_size; iou_threshold=0.5) -> selected_indices"""
+    return non_max_suppression_all(ctx, boxes, scores, max_output_size, np.array(iou_threshold, np.float32))
+
+
+@rule("NonMaxSuppressionV2")
+def non_max_suppression_all(
+    ctx: Context, boxes: Tensor, scores: Tensor, max_output_size: Tensor, iou_threshold: Tensor
+) -> Operand:
+    """NonMaxSuppressionV2(boxes, scores, max_output_size, iou_threshold) -> selected_indices"""
+    kind = scores.dtype if isinstance(scores, np.ndarray) else scores.type.element_type.dtype
+    least = np.array(_lowest(kind), kind)
+    return non_max_suppression(ctx, boxes, scores, max_output_size, iou_threshold, least)
+
+
+def _lowest(kind: np.dtype) -> float:
+    return -65504.0 if kind.itemsize == 2 else float(np.finfo(np.float32).min)
+
+
+@rule("NonMaxSuppressionV3")
+def non_max_suppression(
+    ctx: Context,
+    boxes: Tensor,
+    scores: Tensor,
+    max_output_size: Tensor,
+    iou_threshold: Tensor,
+    score_threshold: Tensor,
+) -> Operand:
+    """NonMaxSuppressionV3(boxes, scores, max_output_size, iou_threshold, score_threshold) -> selected_indices"""
+    given = (boxes, scores, max_output_size, iou_threshold, score_threshold)
+    known = [number for x in given if (number := ctx.known_if_possible(x)) is not None]
+    if len(known) == len(given):
+        return _chosen_among(*known)
+    boxes, scores, least = (ctx.value(x) for x in (boxes, scores, score_threshold))
+    found = _of_boxes(ctx, boxes, scores, max_output_size, iou_threshold, least)
+    return _cut(ctx, found.boxes, found.count)
+
+
+@rule("NonMaxSuppressionWithOverlaps")
+def non_max_suppression_with_overlaps(
+    ctx: Context,
+    overlaps: Value,
+    scores: Value,
+    max_output_size: Tensor,
+    overlap_threshold: Value,
+    score_threshold: Value,
+) -> Operand:
+    """NonMaxSuppressionWithOverlaps(overlaps, scores, max_output_size, overlap_threshold, score_threshold) ->
+    selected_indices"""
+    shape = ctx.extents(ctx.not_empty(scores))
+    low = [0, 0]
+    table = ctx.pad(overlaps, low, [shape[0] - extent for extent in ctx.extents(overlaps)])
+    found = _chosen(
+        ctx, lambda emit, at: emit.take(table, at, 1), scores, max_output_size, overlap_threshold, score_threshold
+    )
+    return _cut(ctx, found.boxes, found.count)
+
+
+def _cut(ctx: Context, x: Value, count: Value) -> Operand:
+    """Returns the first elements, as many as there are."""
+    if ctx.room is not None:
+        return Counted(ctx.op, x, count)
+    return ctx.slice(x, 0, 0, Size(ctx, ctx.convert(count, I64), is_extent=True))
+
+
+def _of_boxes(ctx: Context, boxes: Value, scores: Value, size: Tensor, most_shared: Tensor, least: Value) -> Chosen:
+    _require_fraction(ctx, most_shared)
+    sides = _sides(ctx, ctx.not_empty(boxes))
+    return _chosen(ctx, lambda emit, at: _shared(emit, sides, at), scores, size, ctx.value(most_shared), least)
+
+
+def _require_fraction(ctx: Context, most_shared: Tensor) -> None:
+    known = ctx.known_if_possible(most_shared)
+    if known is not None and not 0 <= known <= 1:
+        ctx.unsupported("iou_threshold", known, "a number from 0 to 1")
+
+
+class _Start(NamedTuple):
+    """What a search begins with: the scores of boxes that it may choose, and minus infinity for others."""
+
+    limit: Value
+    none_chosen: Value
+    no_scores: Value
+    rest: Value
+    least: Value
+
+
+def _started(ctx: Context, scores: Value, size: Tensor, least: Value) -> tuple[_Start, Extent]:
+    kind = scores.type.element_type
+    (most,) = ctx.given_sizes(size, "max_output_size")
+    room = larger(ctx, most, 1)
+    scores, least = (ctx.convert(ctx.convert(x, kind), F32) for x in (ctx.not_empty(scores, -math.inf), least))
+    rest = ctx.select(ctx.compare("GT", scores, least), scores, ctx.scalar(-math.inf, F32))
+    limit = ctx.number_as(most, I32)
+    return _Start(limit, ctx.full((room,), 0, I32), ctx.full((room,), 0, F32), rest, least), most
+
+
+def _goes_on(emit: Context, start: _Start, count: Value, rest: Value) -> Value:
+    remains = emit.reduce(ops.Or, emit.compare("GT", rest, emit.scalar(-math.inf, F32)), [0])
+    return emit.add(ops.And(emit.compare("LT", count, start.limit), remains))
+
+
+def _chosen(ctx: Context, shared: Shared, scores: Value, size: Tensor, most_shared: Value, least: Value) -> Chosen:
+    """Chooses the box with the highest score, again and again, and leaves out those that overlap it."""
+    kind = scores.type.element_type
+    start, most = _started(ctx, scores, size, least)
+    most_shared = ctx.convert(ctx.convert(most_shared, kind), F32)
+    carried = [ctx.scalar(0, I32), start.none_chosen, start.no_scores, start.rest]
+    types = [x.type for x in carried]
+
+    def goes_on(emit: Context, count: Value, chosen: Value, values: Value, rest: Value) -> Value:
+        return _goes_on(emit, start, count, rest)
+
+    def step(emit: Context, count: Value, chosen: Value, values: Value, rest: Value) -> list[Value]:
+        best, at = emit.arg_reduce("GT", rest, 0)
+        is_best = emit.compare("EQ", emit.iota_like(rest, 0), at)
+        overlaps = emit.compare("GT", _rounded(emit, shared(emit, at), kind), most_shared)
         gone = emit.add(ops.Or(is_best, overlaps))
-        index = emit.reshape(emit.convert(at, I32), (1,))
-        chosen = emit.add(ops.DynamicUpdateSlice(chosen, index, [count]))
-        return [emit.plus(count, emit.scalar(1, I32)), chosen, emit.select(gone, out, rest)]
+        chosen, values = with_row(emit, chosen, emit.convert(at, I32), count), with_row(emit, values, best, count)
+        rest = emit.select(gone, emit.scalar(-math.inf, F32), rest)
+        return [emit.plus(count, emit.scalar(1, I32)), chosen, values, rest]
 
-    loop = ops.While(start, cond=ctx.region(types, goes_on), body=ctx.region(types, step))
-    count, chosen, _ = ctx.add(loop)
-    return chosen, count
+    loop = ops.While(carried, cond=ctx.region(types, goes_on), body=ctx.region(types, step))
+    count, chosen, values, _ = ctx.add(loop)
+    return Chosen(ctx.slice(chosen, 0, 0, most), ctx.convert(ctx.slice(values, 0, 0, most), kind), count)
+
+
+def _rounded(ctx: Context, x: Value, kind: ElementType) -> Value:
+    """Returns numbers of 32 bits as others can hold them."""
+    return ctx.convert(ctx.convert(x, kind), F32)
+
+
+def _softly_chosen(
+    ctx: Context, boxes: Value, scores: Value, size: Tensor, most_shared: Tensor, least: Value, sigma: Value
+) -> Chosen:
+    """Lowers scores by how much boxes overlap the chosen ones. As in TensorFlow, a score is lowered when it is the
+    highest, by the boxes that have been chosen since it was lowered before, and competes again."""
+    _require_fraction(ctx, most_shared)
+    kind = scores.type.element_type
+    start, most = _started(ctx, scores, size, least)
+    sides = _sides(ctx, ctx.not_empty(boxes))
+    limit, sigma = ctx.convert(ctx.value(most_shared), kind), ctx.convert(sigma, kind)
+    is_soft = ctx.compare("GT", sigma, ctx.scalar(0, kind))
+    scale = ctx.select(is_soft, ctx.over(ctx.scalar(-0.5, kind), sigma), ctx.scalar(0, kind))
+    begins = ctx.convert(ctx.full_like(start.rest, 0), I32)
+    carried = [ctx.scalar(0, I32), start.none_chosen, start.no_scores, start.rest, begins]
+    types = [x.type for x in carried]
+
+    def goes_on(emit: Context, count: Value, chosen: Value, values: Value, rest: Value, begins: Value) -> Value:
+        return _goes_on(emit, start, count, rest)
+
+    def step(emit: Context, count: Value, chosen: Value, values: Value, rest: Value, begins: Value) -> list[Value]:
+        best, at = emit.arg_reduce("GT", rest, 0)
+        place = emit.convert(emit.iota_like(chosen, 0), I32)
+        is_new = emit.binary(
+            ops.And, emit.compare("GE", place, emit.take(begins, at)), emit.compare("LT", place, count)
+        )
+        overlaps = emit.convert(_shared_with(emit, sides, at, chosen), kind)
+        weights = emit.add(ops.Exponential(emit.times(emit.times(scale, overlaps), overlaps)))
+        is_much = emit.compare("GT", overlaps, limit)
+        is_gone = emit.reduce(ops.Or, emit.add(ops.And(is_new, is_much)), [0])
+        is_gone = emit.add(ops.And(is_gone, emit.add(ops.Not(is_soft))))
+        factor = emit.reduce(ops.Multiply, emit.select(is_new, weights, emit.scalar(1, kind)), [0])
+        lowered = _rounded(emit, emit.times(emit.convert(best, kind), factor), kind)
+        is_same = emit.add(ops.And(emit.compare("EQ", lowered, best), emit.add(ops.Not(is_gone))))
+        stays = emit.add(ops.And(emit.compare("GT", lowered, start.least), emit.add(ops.Not(is_gone))))
+        stays = emit.add(ops.And(stays, emit.add(ops.Not(is_same))))
+        following = emit.select(stays, lowered, emit.scalar(-math.inf, F32))
+        chosen = emit.select(is_same, with_row(emit, chosen, emit.convert(at, I32), count), chosen)
+        values = emit.select(is_same, with_row(emit, values, best, count), values)
+        rest, begins = with_row(emit, rest, following, at), with_row(emit, begins, count, at)
+        return [emit.plus(count, emit.convert(is_same, I32)), chosen, values, rest, begins]
+
+    loop = ops.While(carried, cond=ctx.region(types, goes_on), body=ctx.region(types, step))
+    count, chosen, values, *_ = ctx.add(loop)
+    return Chosen(ctx.slice(chosen, 0, 0, most), ctx.convert(ctx.slice(values, 0, 0, most), kind), count)
 
 
 def _sides(ctx: Context, boxes: Value) -> list[Value]:
     """Returns the top, left, bottom and right of each box, whose corners may be any two opposite ones."""
+    boxes = ctx.convert(boxes, F32)
     columns = [ctx.squeeze(ctx.slice(boxes, 1, i, i + 1), [1]) for i in range(4)]
     return [ctx.binary(op, columns[i], columns[i + 2]) for op in (ops.Minimum, ops.Maximum) for i in range(2)]
 
 
-def _shared(ctx: Context, sides: list[Value], at: Value) -> Value:
+def _shared(ctx: Context, sides: Sequence[Value], at: Value) -> Value:
+    return shared_part(ctx, sides, [ctx.take(side, at) for side in sides])
+
+
+def _shared_with(ctx: Context, sides: Sequence[Value], at: Value, others: Value) -> Value:
+    return shared_part(ctx, [ctx.take(side, others) for side in sides], [ctx.take(side, at) for side in sides])
+
+
+def shared_part(ctx: Context, sides: Sequence[Value], own: Sequence[Value]) -> Value:
     """Returns the area that each box shares with one of them, as a part of the area that the two cover."""
-    top, left, bottom, right = sides
-    own = [ctx.add(ops.DynamicSlice(side, [at], slice_sizes=(1,))) for side in sides]
     nothing = ctx.scalar(0, F32)
 
     def extent(low: Value, high: Value) -> Value:
@@ -71,20 +276,18 @@ def _shared(ctx: Context, sides: list[Value], at: Value) -> Value:
     def area(top: Value, left: Value, bottom: Value, right: Value) -> Value:
         return ctx.times(extent(top, bottom), extent(left, right))
 
-    starts = [ctx.binary(ops.Maximum, mine, theirs) for mine, theirs in zip(own[:2], (top, left), strict=True)]
-    ends = [ctx.binary(ops.Minimum, mine, theirs) for mine, theirs in zip(own[2:], (bottom, right), strict=True)]
+    starts = [ctx.binary(ops.Maximum, mine, theirs) for mine, theirs in zip(own[:2], sides[:2], strict=True)]
+    ends = [ctx.binary(ops.Minimum, mine, theirs) for mine, theirs in zip(own[2:], sides[2:], strict=True)]
     common, mine, theirs = area(*starts, *ends), area(*own), area(*sides)
     part = ctx.over(common, ctx.minus(ctx.plus(mine, theirs), common))
     smaller = ctx.binary(ops.Minimum, mine, theirs)
     return ctx.select(ctx.compare("GT", smaller, nothing), part, nothing)
 
 
-@rule("NonMaxSuppressionV3")
-def non_max_suppression_known(
-    ctx: Context, boxes: Known, scores: Known, max_output_size: Known, iou_threshold: Known, score_threshold: Known
+def _chosen_among(
+    boxes: Known, scores: Known, max_output_size: Known, iou_threshold: Known, score_threshold: Known
 ) -> np.ndarray:
-    """NonMaxSuppressionV3(boxes, scores, max_output_size, iou_threshold, score_threshold) -> selected_indices: as many
-    as there are, so their number must be known"""
+    """The same for known boxes, so that the number of chosen ones is known, too."""
     wide = boxes.astype(np.float32)
     low, high = np.minimum(wide[:, :2], wide[:, 2:]), np.maximum(wide[:, :2], wide[:, 2:])
     area = (high - low).prod(1)

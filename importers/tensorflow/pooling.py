@@ -29,7 +29,7 @@ def max_pool(
     data_format: str,
 ) -> Value:
     """MaxPool(input; ksize, strides, padding, explicit_paddings=[], data_format="NHWC") -> output"""
-    layout, windows = _windows(ctx, ctx.extents(input), ksize, strides, padding, data_format, explicit_paddings)
+    layout, windows = windows_in(ctx, ctx.extents(input), ksize, strides, padding, data_format, explicit_paddings)
     return _pooled(ctx, ops.Maximum, layout, input, windows)
 
 
@@ -38,7 +38,7 @@ def max_pool_sizes(
     ctx: Context, input: Value, ksize: Known, strides: Known, *, padding: str, data_format: str
 ) -> Value:
     """MaxPoolV2(input, ksize, strides; padding, data_format="NHWC") -> output"""
-    layout, windows = _windows(ctx, ctx.extents(input), ksize.tolist(), strides.tolist(), padding, data_format)
+    layout, windows = windows_in(ctx, ctx.extents(input), ksize.tolist(), strides.tolist(), padding, data_format)
     return _pooled(ctx, ops.Maximum, layout, input, windows)
 
 
@@ -47,7 +47,7 @@ def max_pool_3d(
     ctx: Context, input: Value, *, ksize: tuple[int, ...], strides: tuple[int, ...], padding: str, data_format: str
 ) -> Value:
     """MaxPool3D(input; ksize, strides, padding, data_format="NDHWC") -> output"""
-    layout, windows = _windows(ctx, ctx.extents(input), ksize, strides, padding, data_format)
+    layout, windows = windows_in(ctx, ctx.extents(input), ksize, strides, padding, data_format)
     return _pooled(ctx, ops.Maximum, layout, input, windows)
 
 
@@ -56,7 +56,7 @@ def avg_pool(
     ctx: Context, value: Value, *, ksize: tuple[int, ...], strides: tuple[int, ...], padding: str, data_format: str
 ) -> Value:
     """AvgPool(value; ksize, strides, padding, data_format="NHWC") -> output"""
-    layout, windows = _windows(ctx, ctx.extents(value), ksize, strides, padding, data_format)
+    layout, windows = windows_in(ctx, ctx.extents(value), ksize, strides, padding, data_format)
     total = _pooled(ctx, ops.Add, layout, value, windows)
     return ctx.over(total, _counts(ctx, layout, ctx.extents(value), windows, value))
 
@@ -79,7 +79,7 @@ def max_pool_grad(
 ) -> Value:
     """MaxPoolGrad(orig_input, orig_output, grad; ksize, strides, padding, explicit_paddings=[],
     data_format="NHWC") -> output"""
-    layout, windows = _windows(ctx, ctx.extents(orig_input), ksize, strides, padding, data_format, explicit_paddings)
+    layout, windows = windows_in(ctx, ctx.extents(orig_input), ksize, strides, padding, data_format, explicit_paddings)
     return _scattered(ctx, layout, orig_input, grad, windows)
 
 
@@ -97,7 +97,7 @@ def max_pool_grad_sizes(
 ) -> Value:
     """MaxPoolGradV2(orig_input, orig_output, grad, ksize, strides; padding, data_format="NHWC") -> output"""
     shape = ctx.extents(orig_input)
-    layout, windows = _windows(ctx, shape, ksize.tolist(), strides.tolist(), padding, data_format)
+    layout, windows = windows_in(ctx, shape, ksize.tolist(), strides.tolist(), padding, data_format)
     return _scattered(ctx, layout, orig_input, grad, windows)
 
 
@@ -114,7 +114,7 @@ def max_pool_3d_grad(
     data_format: str,
 ) -> Value:
     """MaxPool3DGrad(orig_input, orig_output, grad; ksize, strides, padding, data_format="NDHWC") -> output"""
-    layout, windows = _windows(ctx, ctx.extents(orig_input), ksize, strides, padding, data_format)
+    layout, windows = windows_in(ctx, ctx.extents(orig_input), ksize, strides, padding, data_format)
     return _scattered(ctx, layout, orig_input, grad, windows)
 
 
@@ -131,7 +131,7 @@ def max_pool_grad_grad(
     data_format: str,
 ) -> Value:
     """MaxPoolGradGrad(orig_input, orig_output, grad; ksize, strides, padding, data_format="NHWC") -> output"""
-    layout, windows = _windows(ctx, ctx.extents(orig_input), ksize, strides, padding, data_format)
+    layout, windows = windows_in(ctx, ctx.extents(orig_input), ksize, strides, padding, data_format)
     return _at_largest(ctx, layout, orig_input, orig_output, grad, windows)
 
 
@@ -149,13 +149,13 @@ def max_pool_grad_grad_sizes(
 ) -> Value:
     """MaxPoolGradGradV2(orig_input, orig_output, grad, ksize, strides; padding, data_format="NHWC") -> output"""
     shape = ctx.extents(orig_input)
-    layout, windows = _windows(ctx, shape, ksize.tolist(), strides.tolist(), padding, data_format)
+    layout, windows = windows_in(ctx, shape, ksize.tolist(), strides.tolist(), padding, data_format)
     return _at_largest(ctx, layout, orig_input, orig_output, grad, windows)
 
 
 def _at_largest(ctx: Context, layout: Layout, x: Value, y: Value, gradient: Value, windows: Windows) -> Value:
     """Returns the gradient at the first element of each window that is the window's result."""
-    low, high = _edges(layout, windows)
+    low, high = edges(layout, windows)
     x, gradient = ctx.pad(x, low, high, lowest(x.type.element_type)), ctx.pad(gradient, low, high)
     chosen, is_found = ctx.full_like(y, 0), ctx.full(y.type.static_shape, False, I1)
     for place in np.ndindex(*windows.sizes):
@@ -187,7 +187,7 @@ def avg_pool_grad(
 ) -> Value:
     """AvgPoolGrad(orig_input_shape, grad; ksize, strides, padding, data_format="NHWC") -> output"""
     shape = [int(n) for n in orig_input_shape]
-    layout, windows = _windows(ctx, shape, ksize, strides, padding, data_format)
+    layout, windows = windows_in(ctx, shape, ksize, strides, padding, data_format)
     shares = ctx.over(grad, _counts(ctx, layout, shape, windows, grad))
     return _spread(ctx, layout, shape, shares, windows)
 
@@ -195,7 +195,7 @@ def avg_pool_grad(
 def _scattered(ctx: Context, layout: Layout, x: Value, gradient: Value, windows: Windows) -> Value:
     """Passes each gradient to the first largest element of its window."""
     kind = x.type.element_type
-    low, high = _edges(layout, windows)
+    low, high = edges(layout, windows)
     # Padding never wins, and is cut off again.
     padded = ctx.pad(x, low, high, lowest(kind))
     scalar = [padded.type.with_shape(())] * 2
@@ -208,8 +208,8 @@ def _scattered(ctx: Context, layout: Layout, x: Value, gradient: Value, windows:
             padded,
             gradient,
             ctx.scalar(0, kind),
-            window_dimensions=_along(layout, windows.sizes),
-            window_strides=_along(layout, windows.strides),
+            window_dimensions=along(layout, windows.sizes),
+            window_strides=along(layout, windows.strides),
             select=ctx.region(scalar, at_least),
             scatter=ctx.combiner(ops.Add, kind),
         )
@@ -220,8 +220,8 @@ def _scattered(ctx: Context, layout: Layout, x: Value, gradient: Value, windows:
 def _spread(ctx: Context, layout: Layout, shape: Sequence[int], shares: Value, windows: Windows) -> Value:
     """Returns for each element the sum of the shares of the windows that contain it."""
     count = layout.rank
-    low, _ = _edges(layout, windows)
-    sizes, strides = _along(layout, windows.sizes), _along(layout, windows.strides)
+    low, _ = edges(layout, windows)
+    sizes, strides = along(layout, windows.sizes), along(layout, windows.strides)
     interior = [n - 1 for n in strides]
     before, after = [], []
     for i in range(count):
@@ -235,7 +235,7 @@ def _spread(ctx: Context, layout: Layout, shape: Sequence[int], shares: Value, w
 # Helpers
 
 
-def _windows(
+def windows_in(
     ctx: Context,
     shape: Sequence[Extent],
     ksize: Sequence[int],
@@ -254,8 +254,8 @@ def _windows(
 
 
 def _pooled(ctx: Context, op: type, layout: Layout, x: Value, windows: Windows) -> Value:
-    padding = list(zip(*_edges(layout, windows), strict=True))
-    return ctx.reduce_window(op, x, _along(layout, windows.sizes), _along(layout, windows.strides), padding)
+    padding = list(zip(*edges(layout, windows), strict=True))
+    return ctx.reduce_window(op, x, along(layout, windows.sizes), along(layout, windows.strides), padding)
 
 
 def _counts(ctx: Context, layout: Layout, shape: Sequence[Extent], windows: Windows, like: Value) -> Value:
@@ -266,7 +266,7 @@ def _counts(ctx: Context, layout: Layout, shape: Sequence[Extent], windows: Wind
     return _pooled(ctx, ops.Add, layout, ctx.full(extents, 1, like.type.element_type), windows)
 
 
-def _along(layout: Layout, values: Sequence[int]) -> list[int]:
+def along(layout: Layout, values: Sequence[int]) -> list[int]:
     """Returns one entry per dimension: the given ones for space, 1 for the others."""
     whole = [1] * layout.rank
     for i, value in zip(layout.space, values, strict=True):
@@ -274,7 +274,7 @@ def _along(layout: Layout, values: Sequence[int]) -> list[int]:
     return whole
 
 
-def _edges(layout: Layout, windows: Windows) -> tuple[list[Extent], list[Extent]]:
+def edges(layout: Layout, windows: Windows) -> tuple[list[Extent], list[Extent]]:
     low: list[Extent] = [0] * layout.rank
     high: list[Extent] = [0] * layout.rank
     for i, (before, after) in zip(layout.space, windows.padding, strict=True):

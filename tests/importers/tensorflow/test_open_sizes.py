@@ -80,7 +80,16 @@ def test_rule(case: Case) -> None:
 
 
 OF_SEVERAL_PROGRAMS = {
-    *("NonMaxSuppressionV4", "Reshape", "StridedSlice", "XlaKeyValueSort", "XlaReduceWindow", "XlaRngBitGenerator"),
+    *("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5"),
+    *(
+        "NonMaxSuppressionWithOverlaps",
+        "CombinedNonMaxSuppression",
+        "Reshape",
+        "StridedSlice",
+        "XlaKeyValueSort",
+        "XlaReduceWindow",
+        "XlaRngBitGenerator",
+    ),
     *("XlaSelectAndScatter", "XlaSort"),
 }
 """Ops of which some cases cannot compute with several sizes at once."""

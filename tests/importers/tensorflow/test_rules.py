@@ -10,6 +10,7 @@ tf = pytest.importorskip("tensorflow")
 
 import trivium
 from tests.importers.tensorflow.cases import CASES, Case
+from tests.importers.tensorflow.detection_cases import DETECTION_CASES
 from tests.importers.tensorflow.fused_cases import FUSED_CASES
 from tests.importers.tensorflow.image_cases import IMAGE_CASES
 from tests.importers.tensorflow.more_cases import MORE_CASES
@@ -21,7 +22,17 @@ from tests.importers.tensorflow.xla_cases import XLA_CASES
 pytestmark = pytest.mark.tensorflow
 
 
-ALL_CASES = [*CASES, *MORE_CASES, *FUSED_CASES, *IMAGE_CASES, *RANDOM_CASES, *UNIFORM_CASES, *VARIOUS_CASES, *XLA_CASES]
+ALL_CASES = [
+    *CASES,
+    *MORE_CASES,
+    *DETECTION_CASES,
+    *FUSED_CASES,
+    *IMAGE_CASES,
+    *RANDOM_CASES,
+    *UNIFORM_CASES,
+    *VARIOUS_CASES,
+    *XLA_CASES,
+]
 
 
 def by_tensorflow(case: Case) -> object:
