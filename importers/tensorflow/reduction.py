@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-import ml_dtypes
 import numpy as np
 
-from trivium.importers.emit import lowest, neutral
+from trivium.importers.emit import lowest
 from trivium.importers.extents import Extent
 from trivium.importers.searching import places_in
 from trivium.importers.tensorflow.context import Context, Known, Tensor, rule
+from trivium.importers.tensorflow.segments import segments
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, F64, I32, I64, is_complex, is_float, is_integer
@@ -211,103 +211,7 @@ def _log_add_exp(ctx: Context, x: Value, y: Value) -> Value:
     return ctx.select(ctx.add(ops.IsFinite(largest)), total, largest)
 
 
-# Segments
-
-
-SEGMENTS = {
-    "UnsortedSegmentMax": ops.Maximum,
-    "UnsortedSegmentMin": ops.Minimum,
-    "UnsortedSegmentProd": ops.Multiply,
-    "UnsortedSegmentSum": ops.Add,
-}
-
-
-def _register_segments() -> None:
-    for name, op in SEGMENTS.items():
-        rule.add(name, _segment(op))
-
-
-def _segment(op: type):
-    def unsorted_segment(ctx: Context, data: Value, segment_ids: Value, num_segments: Tensor) -> Value:
-        """UnsortedSegmentSum(data, segment_ids, num_segments) -> output"""
-        (count,) = ctx.given_sizes(num_segments, "num_segments")
-        return segments(ctx, op, data, segment_ids, count)
-
-    return unsorted_segment
-
-
-def segments(ctx: Context, op: type, data: Value, ids: Value, count: Extent) -> Value:
-    """Combines the rows of `data` that have the same id. Rows with an id out of range are left out."""
-    kind, inner = data.type.element_type, ctx.extents(data)[ids.type.rank :]
-    start = neutral(op, kind)
-    if not np.isfinite(start):  # TensorFlow starts at the lowest finite number
-        info = ml_dtypes.finfo(kind.dtype)
-        start = info.min if op is ops.Maximum else info.max
-    number = math.prod(ctx.extents(ids))
-    places = ctx.reshape(ids, (number, 1))
-    rows = ctx.reshape(data, (number, *inner))
-    numbers = ops.ScatterDimensionNumbers(
-        update_window_dims=tuple(range(1, 1 + len(inner))),
-        inserted_window_dims=(0,),
-        scatter_dims_to_operand_dims=(0,),
-        index_vector_dim=1,
-    )
-    whole = ctx.full((count, *inner), start, kind)
-    return ctx.add(
-        ops.Scatter(
-            [whole], places, [rows], scatter_dimension_numbers=numbers, update_computation=ctx.combiner(op, kind)
-        )
-    )[0]
-
-
-_register_segments()
-
-
-SORTED_SEGMENTS = {
-    "SegmentMax": ops.Maximum,
-    "SegmentMin": ops.Minimum,
-    "SegmentProd": ops.Multiply,
-    "SegmentSum": ops.Add,
-}
-
-
-def _sorted_segment_of(op: type):
-    def segment(ctx: Context, data: Value, segment_ids: Value, num_segments: Known) -> Value:
-        """SegmentSumV2(data, segment_ids, num_segments) -> output"""
-        return segments(ctx, op, data, segment_ids, int(num_segments))
-
-    return segment
-
-
-def _register_sorted() -> None:
-    for name, op in SORTED_SEGMENTS.items():
-        rule.add(f"{name}V2", _sorted_segment_of(op))
-        rule.add(name, _sorted_segment(op))
-
-
-def _sorted_segment(op: type):
-    def segment(ctx: Context, data: Value, segment_ids: Known) -> Value:
-        """SegmentSum(data, segment_ids) -> output"""
-        count = int(segment_ids.max(initial=-1)) + 1
-        result = segments(ctx, op, data, ctx.elements(segment_ids), count)
-        if op in (ops.Add, ops.Multiply):
-            return result
-        # The maximum of nothing is 0 here, unlike in the unsorted ones.
-        held = np.isin(np.arange(count), segment_ids).reshape(-1, *[1] * (data.type.rank - 1))
-        return ctx.select(ctx.elements(held), result, ctx.constant_like(result, 0))
-
-    return segment
-
-
-_register_sorted()
-
-
-@rule("SegmentMean")
-def segment_mean(ctx: Context, data: Value, segment_ids: Known) -> Value:
-    """SegmentMean(data, segment_ids) -> output"""
-    counts = np.maximum(np.bincount(segment_ids), 1).reshape(-1, *[1] * (data.type.rank - 1))
-    total = segments(ctx, ops.Add, data, ctx.elements(segment_ids), len(counts))
-    return ctx.over(total, ctx.elements(counts, data.type.element_type))
+# Counting
 
 
 @rule("Bincount")

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 
-from trivium.importers.extents import Extent, numbers_of, with_inferred
+from trivium.importers.extents import Extent, Size, is_number, numbers_of, with_inferred
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, extents_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -53,18 +53,27 @@ def broadcast_args(ctx: Context, s0: Tensor, s1: Tensor) -> Tensor:
 
 
 @rule("BroadcastGradientArgs")
-def broadcast_gradient_args(ctx: Context, s0: Known, s1: Known) -> list[np.ndarray]:
-    """BroadcastGradientArgs(s0, s1) -> r0, r1"""
-    whole = numbers_of(ctx.common_shape(ctx.given_shape(s0, "s0"), ctx.given_shape(s1, "s1")))
-    assert whole is not None
-    return [np.array(_repeated(tuple(s), whole), s0.dtype) for s in (s0, s1)]
+def broadcast_gradient_args(ctx: Context, s0: Tensor, s1: Tensor) -> list[np.ndarray]:
+    """BroadcastGradientArgs(s0, s1) -> r0, r1: an extent of 1 is repeated where the other one is unknown, which changes
+    nothing if that is 1, too"""
+    shapes = [list(ctx.given_shape(x, name)) for x, name in ((s0, "s0"), (s1, "s1"))]
+    if all(numbers_of(shape) is not None for shape in shapes):
+        ctx.common_shape(*shapes)  # refuses those that cannot be broadcast
+    rank = max(map(len, shapes))
+    first, second = ([None] * (rank - len(shape)) + shape for shape in shapes)
+    kind = ctx.element_type.dtype
+    return [np.array(_repeated(ctx, *pair), kind) for pair in ((first, second), (second, first))]
 
 
-def _repeated(given: Sequence[int], whole: Sequence[int]) -> list[int]:
-    """Returns the dimensions of `whole` along which `given` is repeated when broadcast to it."""
-    padded = (*(None for _ in range(len(whole) - len(given))), *given)
+def _repeated(ctx: Context, given: Sequence[Extent | None], other: Sequence[Extent | None]) -> list[int]:
+    """Returns the dimensions along which a shape, aligned with another one, is repeated when broadcast with it."""
+    for mine, theirs in zip(given, other, strict=True):
+        if isinstance(mine, Size) and theirs is not None and mine != theirs and not is_number(theirs, 1):
+            ctx.unsupported("s0", "extents that are computed at run time", "sizes that are known, or the same ones")
     return [
-        i for i, (extent, full) in enumerate(zip(padded, whole, strict=True)) if extent is None or extent == 1 != full
+        i
+        for i, (mine, theirs) in enumerate(zip(given, other, strict=True))
+        if mine is None or (mine == 1 and theirs is not None and theirs != 1)
     ]
 
 
@@ -75,14 +84,13 @@ def invert_permutation(ctx: Context, x: Value) -> Value:
 
 
 @rule("ConcatOffset")
-def concat_offset(ctx: Context, concat_dim: Known, shape: list[Operand]) -> list[np.ndarray]:
+def concat_offset(ctx: Context, concat_dim: Known, shape: list[Operand]) -> list[Tensor]:
     """ConcatOffset(concat_dim, N * shape) -> N * offset"""
-    shapes = [ctx.known(x, "shape") for x in shape]
-    starts = np.cumsum([0, *(x[int(concat_dim)] for x in shapes)])
-    offsets = [np.zeros_like(x) for x in shapes]
-    for offset, start in zip(offsets, starts, strict=False):
-        offset[int(concat_dim)] = start
-    return offsets
+    shapes = [ctx.given_sizes(x, "shape") for x in shape]
+    at = ctx.axis(concat_dim, len(shapes[0]), "concat_dim")
+    starts = accumulate((x[at] for x in shapes), initial=0)
+    offsets = [[start if d == at else 0 for d in range(len(x))] for x, start in zip(shapes, starts, strict=False)]
+    return [ctx.held(offset, ctx.element_type) for offset in offsets]
 
 
 # Constants
