@@ -9,6 +9,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     contraction,
     convolution,
     crops,
+    ctc,
     detections,
     diagonals,
     elementwise,

@@ -432,7 +432,7 @@ def ensure_shape(ctx: Context, input: Tensor, *, shape: TensorShapeProto) -> Ten
     return input
 
 
-@rule("Identity", "StopGradient", "Snapshot", "PreventGradient", "PlaceholderWithDefault")
+@rule("Identity", "StopGradient", "Snapshot", "PreventGradient", "PlaceholderWithDefault", "GuaranteeConst")
 def identity(ctx: Context, input: Operand) -> Operand:
     """Identity(input) -> output"""
     return input

@@ -131,6 +131,22 @@ def resize_bicubic_grad(
     return grads
 
 
+@rule("ResizeArea")
+def resize_area(ctx: Context, images: Value, size: Known, *, align_corners: bool) -> Value:
+    """ResizeArea(images, size; align_corners=false) -> resized_images"""
+    images = ctx.convert(images, F32)
+    for dimension, wanted in enumerate(map(int, size), 1):
+        have = images.type.shape[dimension]
+        if have is None or wanted <= 0:
+            ctx.unsupported("size", f"{wanted} for {have} pixels", "positive numbers, for images of known sizes")
+        weights = ctx.elements(_areas(have, wanted, align_corners))
+        places = [d for d in range(4) if d != dimension]
+        summed = ctx.dot(weights, images, ([1], [dimension]))
+        order = [places.index(d) + 1 if d != dimension else 0 for d in range(4)]
+        images = ctx.transpose(summed, order)
+    return images
+
+
 @rule("ExtractImagePatches")
 def extract_patches(
     ctx: Context,
@@ -148,20 +164,31 @@ def extract_patches(
     return ctx.concatenate(pieces, 3)
 
 
+@rule("ExtractVolumePatches")
+def extract_volume_patches(
+    ctx: Context, input: Value, *, ksizes: tuple[int, ...], strides: tuple[int, ...], padding: str
+) -> Value:
+    """ExtractVolumePatches(input; ksizes, strides, padding) -> patches"""
+    layout = Layout.named("NDHWC")
+    windows = windows_of(ctx, layout, ctx.extents(input), ksizes[1:4], strides, padding)
+    return ctx.concatenate(pieces_of(ctx, ctx.pad(input, *edges_of(windows)), windows), 4)
+
+
 def edges_of(windows: Windows) -> tuple[list[Extent], list[Extent]]:
     """Returns the padding of images below and above."""
-    low, high = ([0, windows.padding[0][side], windows.padding[1][side], 0] for side in range(2))
+    low, high = ([0, *(pair[side] for pair in windows.padding), 0] for side in range(2))
     return low, high
 
 
 def pieces_of(ctx: Context, padded: Value, windows: Windows) -> list[Value]:
     """Returns for each place in a window the elements that are there in all windows."""
+    space = range(len(windows.sizes))
     reach = [(size - 1) * rate for size, rate in zip(windows.sizes, windows.dilations, strict=True)]
-    counts = [(ctx.extent(padded, 1 + i) - reach[i] - 1) // windows.strides[i] + 1 for i in range(2)]
+    counts = [(ctx.extent(padded, 1 + i) - reach[i] - 1) // windows.strides[i] + 1 for i in space]
     pieces = []
     for place in np.ndindex(*windows.sizes):
         piece = padded
-        for i in range(2):
+        for i in space:
             start = place[i] * windows.dilations[i]
             piece = ctx.slice(piece, 1 + i, start, start + (counts[i] - 1) * windows.strides[i] + 1, windows.strides[i])
         pieces.append(piece)
@@ -208,6 +235,21 @@ def _bicubic(have: int, wanted: int, align_corners: bool, half_pixel_centers: bo
         weights = np.where((at >= 0) & (at < have), weights, 0)
         weights /= weights.sum(1, keepdims=True)
     return np.clip(at, 0, have - 1).astype(int), weights
+
+
+def _areas(have: int, wanted: int, align_corners: bool) -> np.ndarray:
+    """Returns how much of each new pixel each old one covers, in single precision as TensorFlow computes it."""
+    require_computable(have * wanted, "the matrix of the resize")
+    is_aligned = align_corners and wanted > 1
+    scale = np.float32(have - 1) / np.float32(wanted - 1) if is_aligned else np.float32(have) / np.float32(wanted)
+    shares = np.zeros((wanted, have), np.float32)
+    for new in range(wanted):
+        start, end = np.float32(new) * scale, np.float32(new + 1) * scale
+        for old in range(int(np.floor(start)), int(np.ceil(end))):
+            whole = old + 1 <= end
+            share = (old + 1 - start if whole else scale) if old < start else (np.float32(1) if whole else end - old)
+            shares[new, min(max(old, 0), have - 1)] += share
+    return shares / scale if scale else np.full_like(shares, np.nan)
 
 
 def _gathered(ctx: Context, x: Value, places: np.ndarray, weights: np.ndarray, dimension: int) -> Value:

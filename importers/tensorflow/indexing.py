@@ -23,14 +23,14 @@ def reverse_sequence(ctx: Context, input: Value, seq_lengths: Value, *, seq_dim:
     mirrored = ctx.minus(ctx.minus(lengths, ctx.constant_like(lengths, 1)), place)
     places = ctx.select(ctx.compare("LT", place, lengths), mirrored, place)
     front = [batch, seq, *(d for d in range(len(shape)) if d not in (batch, seq))]
-    moved = _gathered(ctx, ctx.transpose(input, front), places, 1, 1)
+    moved = gathered(ctx, ctx.transpose(input, front), places, 1, 1)
     return ctx.transpose(moved, np.argsort(front).tolist())
 
 
 @rule("GatherV2")
 def gather(ctx: Context, params: Value, indices: Value, axis: Known, *, batch_dims: int) -> Value:
     """GatherV2(params, indices, axis; batch_dims=0) -> output"""
-    return _gathered(ctx, params, indices, ctx.axis(axis, params.type.rank), batch_dims % (indices.type.rank + 1))
+    return gathered(ctx, params, indices, ctx.axis(axis, params.type.rank), batch_dims % (indices.type.rank + 1))
 
 
 @rule("Gather")
@@ -42,10 +42,10 @@ def gather_rows(ctx: Context, params: Value, indices: Value) -> Value:
 @rule("ResourceGather")
 def resource_gather(ctx: Context, resource: Operand, indices: Value, *, batch_dims: int) -> Value:
     """ResourceGather(resource, indices; batch_dims=0) -> output"""
-    return _gathered(ctx, read_value(ctx, resource), indices, batch_dims, batch_dims)
+    return gathered(ctx, read_value(ctx, resource), indices, batch_dims, batch_dims)
 
 
-def _gathered(ctx: Context, x: Value, indices: Value, dimension: int, batch: int) -> Value:
+def gathered(ctx: Context, x: Value, indices: Value, dimension: int, batch: int) -> Value:
     """Returns slices along a dimension; the first `batch` dimensions of both operands are paired."""
     if not batch:
         return ctx.take(x, indices, dimension)

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from trivium.importers.extents import Extent
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
+from trivium.importers.tensorflow.indexing import scattered
 from trivium.importers.tensorflow.lists import Optional, TensorList, joined
 from trivium.importers.tensorflow.types import element_type_of, type_of
 from trivium.ir.core import Value
@@ -183,6 +184,17 @@ def scatter(ctx: Context, tensor: Value, indices: Known, element_shape: Tensor, 
     rows = [_row(ctx, tensor, position.get(at)) for at in range(count)]
     stacked = ctx.concatenate(rows, 0)
     return TensorList(tensor.type.element_type, tensor.type.shape[1:], count, count, (stacked,))
+
+
+@rule("TensorListScatterIntoExistingList")
+def scatter_into(ctx: Context, input_handle: TensorList, tensor: Value, indices: Tensor) -> TensorList:
+    """TensorListScatterIntoExistingList(input_handle, tensor, indices) -> output_handle"""
+    known, length = ctx.known_if_possible(indices), input_handle.length
+    if isinstance(length, int) and known is not None and known.max(initial=-1) >= length:
+        input_handle = input_handle.resized(ctx, int(known.max()) + 1)
+    (rows,) = input_handle.allocated(ctx, ctx.extents(tensor)[1:]).buffers
+    rows = scattered(ctx, None, rows, ctx.unsqueeze(ctx.value(indices), [1]), tensor)
+    return replace(input_handle, element=tensor.type.shape[1:], buffers=(rows,), every=None)
 
 
 @rule("TensorListConcatV2", "TensorListConcat")

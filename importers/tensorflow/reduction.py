@@ -109,6 +109,16 @@ def top_k(ctx: Context, input: Value, k: Known, *, sorted: bool) -> tuple[Value,
     return values, indices
 
 
+@rule("NthElement")
+def nth_element(ctx: Context, input: Value, n: Value, *, reverse: bool) -> Value:
+    """NthElement(input, n; reverse=false) -> values"""
+    last = input.type.rank - 1
+    (ordered,) = ctx.sort([input], last)
+    if reverse:
+        n = ctx.minus(ctx.number_as(ctx.extent(input, last) - 1, I32), n)
+    return ctx.take(ordered, n, last)
+
+
 @rule("ApproxTopK")
 def approximate_top_k(
     ctx: Context,
@@ -141,6 +151,12 @@ def in_top_k(ctx: Context, predictions: Value, targets: Value, k: Known) -> Valu
     finite = ctx.reduce(ops.And, ctx.add(ops.IsFinite(chosen)), [1])
     exists = ctx.reduce(ops.Or, at, [1])
     return ctx.add(ops.And(ctx.add(ops.And(few, finite)), exists))
+
+
+@rule("InTopK")
+def in_top_k_attribute(ctx: Context, predictions: Value, targets: Value, *, k: int) -> Value:
+    """InTopK(predictions, targets; k) -> precision"""
+    return in_top_k(ctx, predictions, targets, np.array(k))
 
 
 @rule("Bucketize")
@@ -219,6 +235,18 @@ def bincount(ctx: Context, arr: Value, size: Tensor, weights: Value) -> Value:
     """Bincount(arr, size, weights) -> bins"""
     (count,) = ctx.given_sizes(size, "size")
     return ctx.squeeze(_bins(ctx, ctx.unsqueeze(ctx.flattened(arr), [0]), count, weights), [0])
+
+
+@rule("HistogramFixedWidth")
+def histogram(ctx: Context, values: Value, value_range: Value, nbins: Tensor) -> Value:
+    """HistogramFixedWidth(values, value_range, nbins; dtype=DT_INT32) -> out: what is beyond the range counts at its
+    ends"""
+    (count,) = ctx.given_sizes(nbins, "nbins")
+    low, high = (ctx.reshape(ctx.slice(value_range, 0, i, i + 1), ()) for i in range(2))
+    step = ctx.over(ctx.convert(ctx.minus(high, low), F64), ctx.number_as(count, F64))
+    above = ctx.minus(ctx.binary(ops.Maximum, ctx.flattened(values), low), low)
+    bins = ctx.binary(ops.Minimum, ctx.over(ctx.convert(above, F64), step), ctx.number_as(count - 1, F64))
+    return segments(ctx, ops.Add, ctx.full_like(ctx.convert(bins, ctx.element_type), 1), ctx.convert(bins, I32), count)
 
 
 @rule("DenseBincount")

@@ -93,6 +93,17 @@ def concat_offset(ctx: Context, concat_dim: Known, shape: list[Operand]) -> list
     return [ctx.held(offset, ctx.element_type) for offset in offsets]
 
 
+@rule("UnravelIndex")
+def unravel_index(ctx: Context, indices: Value, dims: Value) -> Value:
+    """UnravelIndex(indices, dims) -> output: a row for each dimension"""
+    found = []
+    for i in reversed(range(dims.type.static_shape[0])):
+        extent = ctx.reshape(ctx.slice(dims, 0, i, i + 1), ())
+        found.append(ctx.unsqueeze(ctx.binary(ops.Remainder, indices, extent), [0]))
+        indices = ctx.over(indices, extent)
+    return ctx.concatenate(found[::-1], 0)
+
+
 # Constants
 
 

@@ -130,7 +130,12 @@ def _uses(tensor: tf.Tensor) -> list[str]:
     return found
 
 
-_SAME_LIST = frozenset({"Identity", "TensorListSetItem", "TensorListPushBack", "TensorListPopBack", "AddN"})
+_SAME_LIST = frozenset(
+    {
+        *("AddN", "Identity", "TensorListPopBack", "TensorListPushBack", "TensorListScatterIntoExistingList"),
+        "TensorListSetItem",
+    }
+)
 """Ops whose first input is the list that they return."""
 
 

@@ -50,7 +50,55 @@ def scaled(kernel: str, height: int, width: int, scale: tuple, shift: tuple, ant
     ]
 
 
+CUT = np.float32([[0, 0, 1, 1], [0.2, 0.1, 0.7, 0.9], [0.8, 0.3, 0.1, 0.6], [-0.3, 0.5, 1.2, 1.4]])
+CROPPED = [
+    *(
+        case(
+            "CropAndResizeGradImage",
+            lambda g, b, i, kind=kind, method=method: raw.CropAndResizeGradImage(
+                grads=g, boxes=b, box_ind=i, image_size=[2, 6, 7, 4], T=kind, method=method
+            ),
+            *(normal(4, *size, 4), CUT, ints(0, 1, 1, 0)),
+        )
+        for size in ((3, 5), (1, 1))
+        for kind in (tf.float32, tf.float64)
+        for method in ("bilinear", "nearest")
+    ),
+    *(
+        case(
+            "CropAndResizeGradBoxes",
+            lambda g, x, b, i: raw.CropAndResizeGradBoxes(grads=g, image=x, boxes=b, box_ind=i),
+            *(normal(4, *size, 4), image, CUT, ints(0, 1, 1, 0)),
+        )
+        for size in ((3, 5), (1, 4), (2, 1))
+        for image in (IMAGE, (IMAGE * 9).astype(np.int32))
+    ),
+]
+AREAS = [
+    case(
+        "ResizeArea",
+        lambda x, size=size, align=align: raw.ResizeArea(images=x, size=size, align_corners=align),
+        image,
+    )
+    for image in (IMAGE, (IMAGE * 9).astype(np.int32))
+    for size in ((2, 3), (9, 5), (6, 1))
+    for align in (False, True)
+]
+VOLUMES = [
+    case(
+        "ExtractVolumePatches",
+        lambda x, size=size, step=step, padding=padding: raw.ExtractVolumePatches(
+            input=x, ksizes=[1, size, 2, size, 1], strides=[1, step, 1, step, 1], padding=padding
+        ),
+        normal(2, 4, 5, 4, 2),
+    )
+    for size, step in ((2, 1), (3, 2), (1, 2))
+    for padding in ("SAME", "VALID")
+]
 IMAGE_CASES: list[Case] = [
+    *CROPPED,
+    *AREAS,
+    *VOLUMES,
     *(each for how in DILATIONS for each in dilated(how, IMAGE, HEIGHTS)),
     *(each for how in DILATIONS for each in dilated(how, TIED, np.zeros((2, 2, 1), np.float32))),
     case(

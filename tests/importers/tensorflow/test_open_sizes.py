@@ -28,6 +28,7 @@ REASONS = {
     "Conv2DBackpropFilter Conv2DBackpropInput Conv3DBackpropFilterV2 Conv3DBackpropInputV2 "
     "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput FakeQuantWithMinMaxArgsGradient "
     "MaxPool3DGradGrad MaxPoolGradGrad MaxPoolGradGradV2 MirrorPadGrad",
+    "a loop takes the steps of all sequences": "CTCGreedyDecoder CTCLoss",
     "tables of places follow from the size": "ApproxTopK CumulativeLogsumexp DataFormatVecPermute "
     "Diag FFT3D IFFT3D MatrixDiagPartV2 MatrixSetDiagV2 Roll TensorStridedSliceUpdate",
     "lists of places in sparse tensors, or of rows, have that length": "DynamicPartition RaggedTensorToTensor "

@@ -15,6 +15,7 @@ from tests.importers.tensorflow.fused_cases import FUSED_CASES
 from tests.importers.tensorflow.image_cases import IMAGE_CASES
 from tests.importers.tensorflow.more_cases import MORE_CASES
 from tests.importers.tensorflow.random_cases import RANDOM_CASES
+from tests.importers.tensorflow.search_cases import SEARCH_CASES
 from tests.importers.tensorflow.segment_cases import SEGMENT_CASES
 from tests.importers.tensorflow.uniform_cases import UNIFORM_CASES
 from tests.importers.tensorflow.various_cases import VARIOUS_CASES
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.tensorflow
 
 ALL_CASES = [
     *(*CASES, *MORE_CASES, *DETECTION_CASES, *FUSED_CASES, *IMAGE_CASES, *RANDOM_CASES),
-    *(*SEGMENT_CASES, *UNIFORM_CASES, *VARIOUS_CASES, *XLA_CASES),
+    *(*SEARCH_CASES, *SEGMENT_CASES, *UNIFORM_CASES, *VARIOUS_CASES, *XLA_CASES),
 ]
 
 

@@ -1,0 +1,70 @@
+"""Cases of ops that look for elements, count them, or decode sequences, as in `cases`."""
+
+import numpy as np
+import tensorflow as tf
+
+from tests.importers.tensorflow.cases import Case, case, ints, normal, raw
+
+FLAGS = (False, True)
+ROWS = normal(3, 7)
+FOUND = [
+    *(
+        case("NthElement", lambda x, at=at, back=back: raw.NthElement(input=x, n=at, reverse=back), x)
+        for x in (ROWS, ints(*range(7)) % 4)
+        for at in (0, 2, 6)
+        for back in FLAGS
+    ),
+    case("NthElement", lambda x, n: raw.NthElement(input=x, n=n, reverse=True), ROWS, np.int32(2)),
+    case("InTopK", lambda x, at: raw.InTopK(predictions=x, targets=at, k=2), ROWS, ints(0, 5, 3)),
+    *(
+        case(
+            "HistogramFixedWidth",
+            lambda x, kind=kind: raw.HistogramFixedWidth(
+                values=x, value_range=np.asarray([1, 9]).astype(x.dtype.as_numpy_dtype), nbins=5, dtype=kind
+            ),
+            x,
+        )
+        for x in (normal(4, 6) * 9, ints(*range(-3, 15)), normal(30).astype(np.float64))
+        for kind in (tf.int32, tf.int64)
+    ),
+    case("UnravelIndex", lambda i: raw.UnravelIndex(indices=i, dims=[3, 4, 5]), ints(0, 59, 17, 23)),
+    case("UnravelIndex", lambda i, d: raw.UnravelIndex(indices=i, dims=d), np.int64(17), np.array([3, 4, 5])),
+    case("GuaranteeConst", lambda x: raw.GuaranteeConst(input=x), ROWS),
+]
+STEPS = normal(6, 3, 4)
+LENGTHS = ints(6, 4, 2)
+LEVELS = ints(*np.random.default_rng(5).integers(0, 3, STEPS.size)).reshape(STEPS.shape).astype(np.float32)
+DECODED = [
+    case(
+        "CTCGreedyDecoder",
+        lambda x, n, merge=merge, blank=blank: raw.CTCGreedyDecoder(
+            inputs=x, sequence_length=n, merge_repeated=merge, blank_index=blank
+        ),
+        *(steps, LENGTHS),
+    )
+    for steps in (LEVELS, LEVELS.astype(np.float64), np.where(LEVELS == 1, np.nan, LEVELS))
+    for merge, blank in ((False, -1), (True, 0))
+]
+PLACES = np.array([[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [2, 0]])
+LABELS = ints(1, 1, 2, 0, 3, 2)
+
+
+def loss(steps: np.ndarray, lengths: np.ndarray, **how: bool) -> Case:
+    return case(
+        "CTCLoss",
+        lambda x, i, v, n: raw.CTCLoss(inputs=x, labels_indices=i, labels_values=v, sequence_length=n, **how),
+        *(steps, PLACES, LABELS, lengths),
+    )
+
+
+LOSSES = [
+    *(
+        loss(STEPS, LENGTHS, preprocess_collapse_repeated=collapse, ctc_merge_repeated=merge)
+        for collapse in FLAGS
+        for merge in FLAGS
+    ),
+    loss(STEPS.astype(np.float64), LENGTHS),
+    loss(STEPS, ints(2, 0, 5), ignore_longer_outputs_than_inputs=True),
+]
+
+SEARCH_CASES: list[Case] = [*FOUND, *DECODED, *LOSSES]
