@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from trivium.importers.tensorflow.context import Context, Operand, rule
 from trivium.importers.tensorflow.graph import function_graph
-from trivium.importers.tensorflow.lists import Optional, TensorList, parts_of, whole_of
+from trivium.importers.tensorflow.lists import Optional, TensorList, parts_of, whole_of, zeros_of
 from trivium.importers.tensorflow.state import Variable, draws, written_inputs
 from trivium.importers.tensorflow.trips import pushes, trip_count, written
 from trivium.ir import ops
@@ -44,6 +44,7 @@ def while_loop(ctx: Context, input: list[Operand], *, cond: str, body: str) -> l
     start = {i: _prepared(input[i], room, growth.get(i)) for i in changing}
     start = {i: _lengthened(ctx, x, written(step, i, input, counters)) for i, x in start.items()}
     start |= _tried(ctx, body, input, start)
+    start = {i: _kept(x) if growth.get(i) == 0 else x for i, x in start.items()}
     variables = list(dict.fromkeys([*_written(ctx, step, input), *_written(ctx, condition, input)]))
     _allocate(ctx, body, input, start, trips, [x for x in variables if isinstance(ctx.state.values[x], TensorList)])
     loop = _Carried(ctx, list(start.values()), variables)
@@ -68,8 +69,21 @@ def while_loop(ctx: Context, input: list[Operand], *, cond: str, body: str) -> l
         if trips is None and room is not None:
             _require_room(ctx, input[i], operand)
         ended = _ended(operand, counters[i], start[i], trips, growth.get(i))
-        results[i] = replace(ended, is_long_enough=False) if isinstance(ended, TensorList) else ended
+        results[i] = _left(input[i], ended)
     return results
+
+
+def _kept(operand: Operand) -> Operand:
+    """Returns a list whose length no iteration changes."""
+    is_known = isinstance(operand, TensorList) and isinstance(operand.length, int)
+    return replace(operand, keeps_length=True) if is_known else operand
+
+
+def _left(before: Operand, after: Operand) -> Operand:
+    """Returns a list after a loop, to which the loop's own marks do not apply any more."""
+    if not isinstance(after, TensorList):
+        return after
+    return replace(after, is_long_enough=False, keeps_length=isinstance(before, TensorList) and before.keeps_length)
 
 
 LEAST_TRIPS = 64
@@ -277,19 +291,18 @@ def _merged(ctx: Context, alternatives: Sequence[Operand]) -> Operand:
         if any(x is not first for x in alternatives):
             ctx.unsupported("branches", "different variables as a result", "the same one")
         return first
-    return next((x for x in alternatives if not isinstance(x, Optional) or x.value is not None), first)
+    held = [x.value for x in alternatives if isinstance(x, Optional) and x.value is not None]
+    if held:
+        return Optional(_merged(ctx, held))
+    return next((x for x in alternatives if not isinstance(x, Optional)), first)
 
 
 def _like(ctx: Context, x: Operand, shape: Operand) -> Operand:
     """Returns a branch's result in the form of the one that stands for all; an empty optional becomes zeros, which are
     never read."""
-    if isinstance(x, Optional) and x.value is None and isinstance(shape, Optional) and shape.value is not None:
-        return Optional(_zeros(ctx, shape.value))
+    if isinstance(x, Optional) and isinstance(shape, Optional) and shape.value is not None:
+        return Optional(zeros_of(ctx, shape.value) if x.value is None else _like(ctx, x.value, shape.value))
     return x
-
-
-def _zeros(ctx: Context, x: Operand) -> Operand:
-    return x.zeros_like(ctx) if isinstance(x, TensorList) else ctx.full_like(ctx.value(x), 0)
 
 
 def _truth(ctx: Context, operand: Operand) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial, reduce
 
 import numpy as np
 from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
@@ -11,7 +12,7 @@ from tensorflow.python.framework.tensor_shape import as_shape
 from trivium.importers.emit import BroadcastError
 from trivium.importers.extents import scalar_of
 from trivium.importers.tensorflow.context import Context, Operand, Tensor, rule
-from trivium.importers.tensorflow.lists import TensorList
+from trivium.importers.tensorflow.lists import sum_of, zeros_of
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -158,13 +159,7 @@ def floor_mod(ctx: Context, x: Value, y: Value) -> Value:
 @rule("AddN")
 def add_n(ctx: Context, inputs: list[Operand]) -> Operand:
     """AddN(N * inputs) -> sum"""
-    total, *rest = inputs
-    for x in rest:
-        if isinstance(total, TensorList) and isinstance(x, TensorList):
-            total = total.plus(ctx, x)
-        else:
-            total = ctx.plus(ctx.value(total), ctx.value(x))
-    return total
+    return reduce(partial(sum_of, ctx), inputs)
 
 
 @rule("Square")
@@ -454,7 +449,7 @@ def check_numerics(ctx: Context, tensor: Value) -> Value:
 @rule("ZerosLike")
 def zeros_like(ctx: Context, x: Operand) -> Operand:
     """ZerosLike(x) -> y"""
-    return x.zeros_like(ctx) if isinstance(x, TensorList) else ctx.full_like(ctx.value(x), 0)
+    return zeros_of(ctx, x)
 
 
 @rule("OnesLike")

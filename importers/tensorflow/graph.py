@@ -8,12 +8,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDef
+from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function.atomic_function import AtomicFunction
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
@@ -203,18 +203,26 @@ def function_graph(graph: tf.Graph, name: str) -> tf.Graph:
     if isinstance(holder, LoadedGraph):
         return holder.function(name)
     found = holder._get_function(name)
-    return found.graph if hasattr(found, "graph") else _graph_of_older(holder, found)
-
-
-_OLDER: WeakKeyDictionary[Any, tf.Graph] = WeakKeyDictionary()
-
-
-def _graph_of_older(holder: tf.Graph, found: Any) -> tf.Graph:
-    """Returns the graph of a function that is defined in TensorFlow 1's way, as those of `ctc_loss` still are."""
-    if found not in _OLDER:
+    if hasattr(found, "graph"):
+        return found.graph
+    # Functions that are defined in TensorFlow 1's way, as those of `ctc_loss` still are, and some of gradients of
+    # gradients, which a graph has only in its library.
+    built = _OLDER.setdefault(holder, {})
+    if name not in built:
+        definition = _definition(holder, name) if found is None else found.definition
         with holder.as_default():
-            _OLDER[found] = function_def_to_graph(_with_calls(found.definition, holder))
-    return _OLDER[found]
+            built[name] = function_def_to_graph(_with_calls(definition, holder))
+    return built[name]
+
+
+_OLDER: WeakKeyDictionary[tf.Graph, dict[str, tf.Graph]] = WeakKeyDictionary()
+
+
+def _definition(holder: tf.Graph, name: str) -> FunctionDef:
+    found = next((x for x in holder.as_graph_def().library.function if x.signature.name == name), None)
+    if found is None and not context.context().has_function(name):
+        raise Error(f"the graph has no function {name}, expected one in its library")
+    return context.context().get_function_def(name) if found is None else found
 
 
 def _with_calls(definition: FunctionDef, holder: tf.Graph) -> FunctionDef:

@@ -23,7 +23,8 @@ class TensorList(NonTensor):
     `capacity` is the number of rows, `None` as long as it is unknown. If all elements are the same known array, that is
     `every`, and there is no buffer: loops often keep a shape for their gradients. `form` is an element that is not a
     tensor. `is_gradient` marks those that hold the gradients of a tensor array, `is_long_enough` those that writing
-    does not lengthen, because the loop around it has been converted with all rows."""
+    does not lengthen, because the loop around it has been converted with all rows, and `keeps_length` those to which
+    the loop around it pushes nothing."""
 
     element_type: ElementType | None
     element: tuple[int | None, ...] | None
@@ -34,6 +35,7 @@ class TensorList(NonTensor):
     form: NonTensor | None = None
     is_gradient: bool = False
     is_long_enough: bool = False
+    keeps_length: bool = False
 
     @property
     def is_empty_yet(self) -> bool:
@@ -105,7 +107,7 @@ class TensorList(NonTensor):
 
     def _is_counted(self, counted: bool) -> bool:
         """Whether the length is among the values at the edge of a region."""
-        return isinstance(self.length, Value) or (counted and not self.is_long_enough)
+        return isinstance(self.length, Value) or (counted and not self.is_long_enough and not self.keeps_length)
 
     def count(self, ctx: Context) -> Value:
         return self.length if isinstance(self.length, Value) else ctx.number_as(self.length, I32)
@@ -145,6 +147,24 @@ class Optional(NonTensor):
     """A value that may be absent: one branch of a conditional keeps it for its gradient."""
 
     value: Operand | None = None
+
+
+def zeros_of(ctx: Context, x: Operand) -> Operand:
+    """Returns an operand of the same form as another, with zeros for its elements."""
+    if isinstance(x, Optional):
+        return x if x.value is None else Optional(zeros_of(ctx, x.value))
+    return x.zeros_like(ctx) if isinstance(x, TensorList) else ctx.full_like(ctx.value(x), 0)
+
+
+def sum_of(ctx: Context, x: Operand, y: Operand) -> Operand:
+    """Returns the sum of two operands of one form; an optional value that is absent counts as zero."""
+    if isinstance(x, Optional) and isinstance(y, Optional):
+        if x.value is None or y.value is None:
+            return y if x.value is None else x
+        return Optional(sum_of(ctx, x.value, y.value))
+    if isinstance(x, TensorList) and isinstance(y, TensorList):
+        return x.plus(ctx, y)
+    return ctx.plus(ctx.value(x), ctx.value(y))
 
 
 def parts_of(ctx: Context, x: Operand, counted: bool = True) -> list[Value]:

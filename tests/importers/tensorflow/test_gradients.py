@@ -10,7 +10,7 @@ import pytest
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 tf = pytest.importorskip("tensorflow")
 
-import trivium
+import trivium.tensorflow
 
 pytestmark = pytest.mark.tensorflow
 
@@ -106,3 +106,45 @@ def tensorflow_values(function: Any, x: np.ndarray) -> Any:
         if "dilation rates" not in str(error):
             raise
         return tf.function(function.python_function, jit_compile=True)(x)
+
+
+OF_GRADIENTS: dict[str, Callable[[Any], Any]] = {
+    "choices": lambda x: tf.case(
+        [(tf.reduce_sum(x) > 9, lambda: x * 2), (tf.reduce_sum(x) > 1, lambda: tf.tanh(x) * x)], lambda: x * x
+    ),
+    "map": lambda x: tf.map_fn(lambda row: tf.reduce_sum(row) * row, x),
+    "scan": lambda x: tf.scan(lambda a, b: tf.tanh(a * b) + b, x),
+    "scan_backwards": lambda x: tf.scan(lambda a, b: (a[0] * b, a[1] + b), x, (x[0], x[1]), reverse=True)[0],
+}
+
+
+@pytest.mark.parametrize("name", OF_GRADIENTS)
+def test_gradients_of_gradients(name: str) -> None:
+    def twice(x: Any) -> Any:
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                total = tf.reduce_sum(OF_GRADIENTS[name](x) ** 2)
+            slope = inner.gradient(total, x)
+            steepness = tf.reduce_sum(slope**2)
+        return slope, outer.gradient(steepness, x)
+
+    function = tf.function(twice)
+    program = trivium.from_tensorflow(function, MATRIX)
+    for got, wanted in zip(trivium.evaluate(program, MATRIX), function(tf.constant(MATRIX)), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_matrix_exponentials() -> None:
+    """The scaled matrix is chosen by a conditional, whose gradient gets optional values that are absent."""
+
+    def slope(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = tf.reduce_sum(tf.linalg.expm(x) ** 2)
+        return tape.gradient(total, x)
+
+    square = MATRIX[:, :3]
+    got = trivium.tensorflow.function(tf.function(slope), fallback=False)(square)
+    np.testing.assert_allclose(got, slope(tf.constant(square)), rtol=1e-3)
