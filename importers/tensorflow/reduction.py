@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
+import ml_dtypes
 import numpy as np
 
 from trivium.importers.emit import lowest
@@ -87,15 +88,25 @@ def l2_loss(ctx: Context, t: Value) -> Value:
 @rule("ArgMax")
 def arg_max(ctx: Context, input: Value, dimension: Known) -> Value:
     """ArgMax(input, dimension) -> output"""
-    at = ctx.axis(dimension, input.type.rank, "dimension")
-    return ctx.convert(ctx.arg_reduce("GT", input, at)[1], ctx.element_type)
+    return _place_of(ctx, "GT", "LE", input, dimension)
 
 
 @rule("ArgMin")
 def arg_min(ctx: Context, input: Value, dimension: Known) -> Value:
     """ArgMin(input, dimension) -> output"""
-    at = ctx.axis(dimension, input.type.rank, "dimension")
-    return ctx.convert(ctx.arg_reduce("LT", input, at)[1], ctx.element_type)
+    return _place_of(ctx, "LT", "GE", input, dimension)
+
+
+def _place_of(ctx: Context, direction: str, not_beyond: str, x: Value, dimension: Known) -> Value:
+    """Returns where the largest or smallest element is. TensorFlow's kernel looks for one that is beyond the lowest, or
+    highest, finite number, passes over NaN, and otherwise finds the first element."""
+    at, kind = ctx.axis(dimension, x.type.rank, "dimension"), x.type.element_type
+    if is_float(kind):
+        info, infinite = ml_dtypes.finfo(kind.dtype), -math.inf if direction == "GT" else math.inf
+        end = ctx.scalar(float(info.min if direction == "GT" else info.max), kind)
+        passed = ctx.binary(ops.Or, ctx.compare("NE", x, x), ctx.compare(not_beyond, x, end))
+        x = ctx.select(passed, ctx.full_like(x, infinite), x)
+    return ctx.convert(ctx.arg_reduce(direction, x, at)[1], ctx.element_type)
 
 
 # Sorting

@@ -7,7 +7,14 @@ from tests.importers.tensorflow.cases import Case, case, ints, normal, raw
 
 FLAGS = (False, True)
 ROWS = normal(3, 7)
+SPECIAL = np.random.default_rng(6).choice([np.nan, -np.inf, np.inf, -3.4028235e38, 1, 2], (8, 9)).astype(np.float32)
 FOUND = [
+    *(
+        case(op, lambda x, op=op, at=at: getattr(raw, op)(input=x, dimension=at), x)
+        for op in ("ArgMax", "ArgMin")
+        for at in (0, 1)
+        for x in (SPECIAL, SPECIAL.astype(np.float64), np.where(np.isfinite(SPECIAL), np.nan, SPECIAL))
+    ),
     *(
         case("NthElement", lambda x, at=at, back=back: raw.NthElement(input=x, n=at, reverse=back), x)
         for x in (ROWS, ints(*range(7)) % 4)
