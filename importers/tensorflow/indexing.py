@@ -150,9 +150,9 @@ def sparse_to_dense(
 ) -> Value:
     """SparseToDense(sparse_indices, output_shape, sparse_values, default_value; validate_indices=true) -> dense"""
     shape = ctx.given_shape(output_shape, "output_shape")
-    depth = sparse_indices.type.static_shape[-1] if sparse_indices.type.rank == 2 else 1
-    places = ctx.reshape(sparse_indices, (sparse_indices.type.size // max(depth, 1), depth))
-    values = ctx.broadcast(sparse_values, places.type.static_shape[:1])
+    count, depth = (*ctx.extents(sparse_indices), 1, 1)[:2] if sparse_indices.type.rank else (1, 1)
+    places = ctx.reshape(sparse_indices, (count, depth))
+    values = ctx.broadcast(sparse_values, [count])
     return scattered(ctx, None, ctx.broadcast(default_value, shape), places, values)
 
 

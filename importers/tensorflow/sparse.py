@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
+from trivium.importers.emit import lowest
 from trivium.importers.tensorflow.context import Context, Known, Operand, rule
 from trivium.importers.tensorflow.indexing import scattered
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, is_complex, is_float
+from trivium.ir.types import F32, I1, is_complex, is_float
 
 
 @rule("SparseTensorDenseMatMul")
@@ -53,17 +54,56 @@ def sparse_sum(
     keep_dims: bool,
 ) -> Value:
     """SparseReduceSum(input_indices, input_values, input_shape, reduction_axes; keep_dims=false) -> output"""
-    rank = len(input_shape)
-    if input_indices.type.shape != (*input_values.type.shape, rank):
-        ctx.unsupported("input_indices", input_indices.type, f"a row of {rank} numbers for each of {input_values.type}")
-    gone = ctx.axes(reduction_axes, rank, "reduction_axes") if reduction_axes.size else tuple(range(rank))
-    kept = [i for i in range(rank) if i not in gone]
-    shape = [1 if i in gone else int(input_shape[i]) for i in range(rank) if keep_dims or i not in gone]
-    if not kept:
-        return ctx.reshape(ctx.reduce(ops.Add, input_values, [0]), shape)
-    places = ctx.concatenate([ctx.slice(input_indices, 1, i, i + 1) for i in kept], 1)
+    kept, shape = _reduced(ctx, input_indices, input_values, input_shape, reduction_axes, keep_dims)
     start = ctx.full([int(input_shape[i]) for i in kept], 0, input_values.type.element_type)
-    return ctx.reshape(scattered(ctx, ops.Add, start, places, input_values), shape)
+    return ctx.reshape(_combined(ctx, ops.Add, start, input_indices, kept, input_values), shape)
+
+
+@rule("SparseReduceMax")
+def sparse_max(
+    ctx: Context,
+    input_indices: Value,
+    input_values: Value,
+    input_shape: Known,
+    reduction_axes: Known,
+    *,
+    keep_dims: bool,
+) -> Value:
+    """SparseReduceMax(input_indices, input_values, input_shape, reduction_axes; keep_dims=false) -> output: zero where
+    there are no elements"""
+    kept, shape = _reduced(ctx, input_indices, input_values, input_shape, reduction_axes, keep_dims)
+    kind, sizes = input_values.type.element_type, [int(input_shape[i]) for i in kept]
+    start, nowhere = ctx.full(sizes, lowest(kind), kind), ctx.full(sizes, False, I1)
+    largest = _combined(ctx, ops.Maximum, start, input_indices, kept, input_values)
+    somewhere = ctx.full(input_values.type.static_shape, True, I1)
+    exists = _combined(ctx, ops.Or, nowhere, input_indices, kept, somewhere)
+    return ctx.reshape(ctx.select(exists, largest, ctx.full(sizes, 0, kind)), shape)
+
+
+def _reduced(
+    ctx: Context, indices: Value, values: Value, whole: Known, axes: Known, keep_dims: bool
+) -> tuple[list[int], list[int]]:
+    """Returns the dimensions that stay, and the shape of the result."""
+    rank = len(whole)
+    if indices.type.shape != (*values.type.shape, rank):
+        ctx.unsupported("input_indices", indices.type, f"a row of {rank} numbers for each of {values.type}")
+    gone = ctx.axes(axes, rank, "reduction_axes") if axes.size else tuple(range(rank))
+    kept = [i for i in range(rank) if i not in gone]
+    return kept, [1 if i in gone else int(whole[i]) for i in range(rank) if keep_dims or i not in gone]
+
+
+def _combined(ctx: Context, op: type, start: Value, indices: Value, kept: Sequence[int], values: Value) -> Value:
+    """Combines values at their indices along the dimensions that stay."""
+    if not kept:
+        return ctx.binary(op, start, ctx.reduce(op, values, [0]))
+    places = ctx.concatenate([ctx.slice(indices, 1, i, i + 1) for i in kept], 1)
+    return scattered(ctx, op, start, places, values)
+
+
+@rule("SparseTensorDenseAdd")
+def sparse_dense_add(ctx: Context, a_indices: Value, a_values: Value, a_shape: Value, b: Value) -> Value:
+    """SparseTensorDenseAdd(a_indices, a_values, a_shape, b) -> output"""
+    return scattered(ctx, ops.Add, b, a_indices, a_values)
 
 
 def _with_dense(name: str, combine: Callable[[Context, Value, Value], Value]) -> None:

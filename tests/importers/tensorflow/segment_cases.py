@@ -85,6 +85,22 @@ SPARSE = [
         )
         for indices in (CELLS, CELLS[:0])
     ),
+    *(
+        case(
+            "SparseReduceMax",
+            lambda i, v, over=over, keep=keep: raw.SparseReduceMax(
+                input_indices=i, input_values=v, input_shape=[4, 6], reduction_axes=over, keep_dims=keep
+            ),
+            *(CELLS, values),
+        )
+        for values in (-(normal(4) ** 2), ints(-3, 5, -1, -2))
+        for over, keep in (([0], False), ([-1], True), ([0, 1], False))
+    ),
+    case(
+        "SparseTensorDenseAdd",
+        lambda i, v, b: raw.SparseTensorDenseAdd(a_indices=i, a_values=v, a_shape=[4, 6], b=b),
+        *(CELLS, normal(4), normal(4, 6)),
+    ),
     case(
         "SparseFillEmptyRowsGrad",
         lambda i, g: raw.SparseFillEmptyRowsGrad(reverse_index_map=i, grad_values=g),

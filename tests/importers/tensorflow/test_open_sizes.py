@@ -32,7 +32,8 @@ REASONS = {
     "tables of places follow from the size": "ApproxTopK CumulativeLogsumexp DataFormatVecPermute "
     "Diag FFT3D IFFT3D MatrixDiagPartV2 MatrixSetDiagV2 Roll TensorStridedSliceUpdate",
     "lists of places in sparse tensors, or of rows, have that length": "DynamicPartition RaggedTensorToTensor "
-    "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceSum SparseTensorDenseMatMul SparseToDense",
+    "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceMax SparseReduceSum "
+    "SparseTensorDenseMatMul",
     "the rank of the result follows from the size": "Bitcast Squeeze XlaBroadcastHelper XlaSplitND",
     "quantized tensors, draws and searches count their elements": "LowerBound StatelessMultinomial UniformDequantize "
     "UniformQuantize UniformQuantizedConvolution UniformQuantizedDot UniformRequantize UpperBound",
@@ -86,7 +87,7 @@ OF_SEVERAL_PROGRAMS = {
     *("SparseFillEmptyRows", "XlaKeyValueSort", "XlaReduceWindow", "XlaRngBitGenerator", "XlaSelectAndScatter"),
     *(f"Segment{word}" for word in ("Max", "Mean", "Min", "Prod", "Sum")),
     *(f"SparseSegment{word}{of}" for word in ("Mean", "SqrtN", "Sum") for of in ("", "GradV2")),
-    "XlaSort",
+    *("SparseToDense", "XlaSort"),
 }
 """Ops of which some cases cannot compute with several sizes at once: sizes that depend on data, mostly."""
 
