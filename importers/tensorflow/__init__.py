@@ -14,6 +14,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     diagonals,
     elementwise,
     fused,
+    gamma,
     image,
     indexing,
     linalg,

@@ -31,4 +31,21 @@ CATEGORIES = [
         SEED,
     )
 ]
-RANDOM_CASES: list[Case] = [*KEYED, *KEYED_V2, *CATEGORIES]
+ALPHAS = np.array([0.1, 1, 2, 30, 0.9])
+GAMMAS = [
+    *(
+        case(
+            "StatelessRandomGammaV3",
+            lambda seed, alpha: tf.random.stateless_gamma([40, 5], seed, alpha, dtype=alpha.dtype),
+            *(SEED, ALPHAS.astype(kind)),
+        )
+        for kind in (np.float16, np.float32, np.float64)
+    ),
+    case("StatelessRandomGammaV3", lambda seed: tf.random.stateless_gamma([0], seed, 2.5), SEED),
+    case(
+        "StatelessRandomGammaV2",
+        lambda alpha, seed: raw.StatelessRandomGammaV2(shape=[3, 4, 5], seed=seed, alpha=alpha),
+        *(ALPHAS.astype(np.float32), SEED),
+    ),
+]
+RANDOM_CASES: list[Case] = [*KEYED, *KEYED_V2, *CATEGORIES, *GAMMAS]

@@ -35,7 +35,8 @@ REASONS = {
     "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceMax SparseReduceSum "
     "SparseTensorDenseMatMul",
     "the rank of the result follows from the size": "Bitcast Squeeze XlaBroadcastHelper XlaSplitND",
-    "quantized tensors, draws and searches count their elements": "LowerBound StatelessMultinomial UniformDequantize "
+    "quantized tensors, draws and searches count their elements": "LowerBound StatelessMultinomial "
+    "StatelessRandomGammaV2 StatelessRandomGammaV3 UniformDequantize "
     "UniformQuantize UniformQuantizedConvolution UniformQuantizedDot UniformRequantize UpperBound",
 }
 OF_KNOWN_SIZES = {op for names in REASONS.values() for op in names.split()}
