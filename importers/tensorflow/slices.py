@@ -192,7 +192,7 @@ def _places(ctx: Context, cut: Cut) -> list[Value]:
 @rule("StridedSliceGrad")
 def strided_slice_grad(
     ctx: Context,
-    shape: Known,
+    shape: Tensor,
     begin: Tensor,
     end: Tensor,
     strides: Tensor,
@@ -206,7 +206,7 @@ def strided_slice_grad(
 ) -> Value:
     """StridedSliceGrad(shape, begin, end, strides, dy; begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
     shrink_axis_mask=0) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
     masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     return _put(ctx, extents, _read_cut(ctx, extents, (begin, end, strides), masks), dy)
 

@@ -211,6 +211,22 @@ def test_random_slices() -> None:
         np.testing.assert_array_equal(got, x[tuple(np.newaxis if i is None else i for i in index)], str(index))
 
 
+def test_gradients_of_random_slices() -> None:
+    x = RANDOM.standard_normal((4, 5, 3)).astype(np.float32)
+    for _ in range(60):
+        index = drawn_slice()
+
+        def slope(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                total = tf.reduce_sum(x[index] ** 2)  # noqa: B023
+            return tape.gradient(total, x)
+
+        function = tf.function(slope, input_signature=[tf.TensorSpec([None] * 3)])
+        (got,) = trivium.evaluate(trivium.from_tensorflow(function.get_concrete_function()), x)
+        np.testing.assert_allclose(got, slope(tf.constant(x)), 1e-5, err_msg=str(index))
+
+
 @pytest.mark.parametrize("op", [tf.raw_ops.ResizeBilinear, tf.raw_ops.ResizeNearestNeighbor])
 @pytest.mark.parametrize("options", [{}, {"align_corners": True}, {"half_pixel_centers": True}])
 def test_images_of_any_size_are_resized_to_any(op: Callable[..., "tf.Tensor"], options: dict[str, bool]) -> None:
@@ -253,3 +269,35 @@ def test_the_number_of_examples_is_checked() -> None:
     function = tf.function(lambda x, y: x + y, input_signature=signature).get_concrete_function()
     with pytest.raises(trivium.Error, match=r"1 example inputs for inputs of dynamic shapes .*, expected one for each"):
         trivium.from_tensorflow(function, np.ones(3, np.float32))
+
+
+def squares_of(model: "keras.Model", x: "tf.Tensor") -> list["tf.Tensor"]:
+    """Returns a loss of a model, and its gradients by the inputs and the weights."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.reduce_mean(model(x, training=True) ** 2)
+    return [loss, *map(tf.convert_to_tensor, tape.gradient(loss, [x, *model.trainable_variables]))]
+
+
+def test_gradients_for_batches_of_any_size() -> None:
+    keras.utils.set_random_seed(1)
+    x = given = keras.Input((5, 4))
+    x = keras.layers.LayerNormalization()(keras.layers.MultiHeadAttention(2, 3)(x, x))
+    model = keras.Model(given, keras.layers.Dense(3, "softmax")(keras.layers.Concatenate()([x, x * 2])))
+    function = tf.function(lambda x: squares_of(model, x))
+    run = trivium.compile(trivium.from_tensorflow(function, tf.TensorSpec([None, 5, 4])))
+    for count in (1, 3, 4):
+        x = RANDOM.standard_normal((count, 5, 4)).astype(np.float32)
+        for got, wanted in zip(run(x), squares_of(model, tf.constant(x)), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-5)
+
+
+def test_gradients_of_sums_of_unrelated_sizes_are_refused() -> None:
+    def function(x, y):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            product = x * y
+        return tape.gradient(product, x)
+
+    with pytest.raises(trivium.Error, match="extents that are computed at run time, expected sizes that are known, or"):
+        trivium.from_tensorflow(tf.function(function), tf.TensorSpec([None]), tf.TensorSpec([None]))
