@@ -15,7 +15,7 @@ from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.narrow import memory_type
 from trivium.compiler.kernel.affine import accesses
 from trivium.compiler.kernel.dtypes import storage_bytes
-from trivium.compiler.kernel.index import Index, Indices, Variable, variable
+from trivium.compiler.kernel.index import Index, Indices, Symbol, Variable, variable
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -152,8 +152,8 @@ class _Search:
     def _is_inside(self, buffer: Buffer, indices: Indices) -> bool:
         """Whether a load that only some iterations need is inside of its array in all of them."""
         pairs = zip(self.loop.indices, self.loop.extents, strict=True)
-        within = {i: variable(Variable(extent)) for i, extent in pairs if isinstance(extent, int)}
-        ranges = [index.replace(within.get).range for index in indices]
+        within: dict[Symbol, Index] = {i: variable(Variable(extent)) for i, extent in pairs if isinstance(extent, int)}
+        ranges = [index.replace(lambda symbol: within.get(symbol)).range for index in indices]
         return all(low >= 0 and high < extent for (low, high), extent in zip(ranges, buffer.shape, strict=True))
 
 

@@ -25,7 +25,7 @@ class Chosen(NamedTuple):
 
     boxes: Value
     scores: Value
-    count: Value
+    number: Value
 
 
 @rule("NonMaxSuppressionV4")
@@ -42,8 +42,8 @@ def non_max_suppression_padded(
     """NonMaxSuppressionV4(boxes, scores, max_output_size, iou_threshold, score_threshold;
     pad_to_max_output_size=false) -> selected_indices, valid_outputs"""
     found = _of_boxes(ctx, boxes, scores, max_output_size, iou_threshold, score_threshold)
-    indices = found.boxes if pad_to_max_output_size else _cut(ctx, found.boxes, found.count)
-    return [indices, found.count]
+    indices = found.boxes if pad_to_max_output_size else _cut(ctx, found.boxes, found.number)
+    return [indices, found.number]
 
 
 @rule("NonMaxSuppressionV5")
@@ -67,7 +67,7 @@ def non_max_suppression_soft(
     else:
         found = _softly_chosen(ctx, boxes, scores, *given, ctx.value(soft_nms_sigma))
     pair = [found.boxes, found.scores]
-    return [*(pair if pad_to_max_output_size else (_cut(ctx, x, found.count) for x in pair)), found.count]
+    return [*(pair if pad_to_max_output_size else (_cut(ctx, x, found.number) for x in pair)), found.number]
 
 
 @rule("NonMaxSuppression")
@@ -108,7 +108,7 @@ def non_max_suppression(
         return _chosen_among(*known)
     boxes, scores, least = (ctx.value(x) for x in (boxes, scores, score_threshold))
     found = _of_boxes(ctx, boxes, scores, max_output_size, iou_threshold, least)
-    return _cut(ctx, found.boxes, found.count)
+    return _cut(ctx, found.boxes, found.number)
 
 
 @rule("NonMaxSuppressionWithOverlaps")
@@ -128,7 +128,7 @@ def non_max_suppression_with_overlaps(
     found = _chosen(
         ctx, lambda emit, at: emit.take(table, at, 1), scores, max_output_size, overlap_threshold, score_threshold
     )
-    return _cut(ctx, found.boxes, found.count)
+    return _cut(ctx, found.boxes, found.number)
 
 
 def _cut(ctx: Context, x: Value, count: Value) -> Operand:

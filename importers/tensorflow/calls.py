@@ -75,8 +75,9 @@ def while_loop(ctx: Context, input: list[Operand], *, cond: str, body: str) -> l
 
 def _kept(operand: Operand) -> Operand:
     """Returns a list whose length no iteration changes."""
-    is_known = isinstance(operand, TensorList) and isinstance(operand.length, int)
-    return replace(operand, keeps_length=True) if is_known else operand
+    if isinstance(operand, TensorList) and isinstance(operand.length, int):
+        return replace(operand, keeps_length=True)
+    return operand
 
 
 def _left(before: Operand, after: Operand) -> Operand:

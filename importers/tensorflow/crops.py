@@ -115,9 +115,10 @@ def crop_and_resize_grad_boxes(ctx: Context, grads: Value, image: Value, boxes: 
     (top, down), (left, across) = (_parted(ctx, x) for x in (cut.rows, cut.columns))
     bottom, right = (ctx.add(ops.Ceil(x)) for x in (cut.rows, cut.columns))
     corners = [[gathered_nd(ctx, images, cut.indices(ctx, y, x)) for x in (left, right)] for y in (top, bottom)]
+    (top_left, top_right), (bottom_left, bottom_right) = corners
     slopes = (
-        _between(ctx, *(ctx.minus(below, above) for above, below in zip(*corners, strict=True)), across),
-        _between(ctx, *(ctx.minus(after, before) for before, after in corners), down),
+        _between(ctx, ctx.minus(bottom_left, top_left), ctx.minus(bottom_right, top_right), across),
+        _between(ctx, ctx.minus(top_right, top_left), ctx.minus(bottom_right, bottom_left), down),
     )
     exists = ctx.broadcast(cut.exists(ctx), ctx.extents(grads))
     sides = []

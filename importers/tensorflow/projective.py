@@ -73,11 +73,11 @@ def _transformed(
         def mixed(first: Value, second: Value, at: Value, low: Value, high: Value) -> Value:
             return ctx.plus(ctx.times(ctx.minus(high, at), first), ctx.times(ctx.minus(at, low), second))
 
-        rows = []
-        for row in (top, bottom):
-            ends = (ctx.convert(pixels(row, column), F32) for column in (left, right))
-            rows.append(mixed(*ends, x, left, right))
-        made = ctx.convert(mixed(*rows, y, top, bottom), images.type.element_type)
+        def line(row: Value) -> Value:
+            ends = [ctx.convert(pixels(row, column), F32) for column in (left, right)]
+            return mixed(ends[0], ends[1], x, left, right)
+
+        made = ctx.convert(mixed(line(top), line(bottom), y, top, bottom), images.type.element_type)
     return ctx.select(ctx.broadcast(exists, ctx.extents(made)), made, filling)
 
 
