@@ -106,7 +106,8 @@ def _short(emitter: Emitter, loop: Loop, dimensions: Sequence[tuple[Register, in
 
 
 def _is_short(emitter: Emitter, loop: Loop, vectors: int) -> bool:
-    """Whether to write out a loop over so many vectors, which would take about as long as its own counting."""
+    """Whether to write out a loop over this number of vectors: counting its iterations would take as long as its
+    work."""
     return 1 < vectors <= SHORT and not holds(loop.body, Loop) and vectors * _size(emitter, loop.body) <= UNROLLED
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trivium.compiler.kernel import Buffer, Register
-from trivium.compiler.kernel.dtypes import bit_width
+from trivium.compiler.kernel.dtypes import DType, bit_width
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Index, RunTimeIndex, Variable, constant, indices_of, variable
 from trivium.compiler.lowering.place_sort import Places, bits_of_places
 from trivium.compiler.lowering.row import Row
-from trivium.compiler.lowering.scalars import Scalar, dtype_of
+from trivium.compiler.lowering.scalars import Scalar, dtype_of, register_of
 from trivium.compiler.target import Target
 from trivium.ir.types import I32, I64, Type
 
@@ -33,36 +33,38 @@ class Candidates:
 
     memory: Buffer
     count: int
-    room: int
-    key: Type
-    type: Type
+    key: DType
     place_bits: int
 
     @classmethod
     def of(cls, ctx: LoweringContext, key: Type, extent: int, count: int) -> Candidates:
-        bits, room = bits_of_places(extent), _room(count)
-        kind = I32 if bit_width(dtype_of(key)) + bits < 32 else I64
-        return cls(ctx.scratch(kind, [room]), count, room, key, kind, bits)
+        dtype, bits = dtype_of(key), bits_of_places(extent)
+        kind = I32 if bit_width(dtype) + bits < 32 else I64
+        return cls(ctx.scratch(kind, [_room(count)]), count, dtype, bits)
+
+    @property
+    def room(self) -> int:
+        return self.memory.shape[0]
 
     def put(self, ctx: LoweringContext, slot: Index, key: Scalar, place: Index) -> None:
-        b, dtype = ctx.b, dtype_of(self.type)
-        above = b.apply("shift_left", b.convert(b.apply("not", _number(key)), dtype), self.place_bits)
+        b, dtype = ctx.b, self.memory.dtype
+        above = b.apply("shift_left", b.convert(b.apply("not", register_of(key)), dtype), self.place_bits)
         ctx.write(self.memory, (slot,), b.apply("or", above, b.convert(ctx.position(place), dtype)))
 
     def sort(self, ctx: LoweringContext, known: Register) -> None:
         """Sorts the first `known` ones; no others are there afterwards."""
         b, slot = ctx.b, Variable(self.room)
-        none = (1 << (bit_width(dtype_of(self.type)) - 1)) - 1
+        none = (1 << (bit_width(self.memory.dtype) - 1)) - 1
         with ctx.parallel([slot]):
             (at,) = indices_of([slot])
             is_known = b.compare("LT", ctx.position(at), known)
-            ctx.write(self.memory, (at,), b.select(is_known, _number(ctx.read(self.memory, (at,))), none))
+            ctx.write(self.memory, (at,), b.select(is_known, register_of(ctx.read(self.memory, (at,))), none))
         ctx.sort_keys(self.memory, (constant(0),), self.room)
 
     def least(self, ctx: LoweringContext) -> Register:
         """Returns the least key of those that are wanted, once they are sorted."""
-        b, last = ctx.b, _number(ctx.read(self.memory, (constant(self.count - 1),)))
-        return b.apply("not", b.convert(b.apply("shift_right_logical", last, self.place_bits), dtype_of(self.key)))
+        b, last = ctx.b, register_of(ctx.read(self.memory, (constant(self.count - 1),)))
+        return b.apply("not", b.convert(b.apply("shift_right_logical", last, self.place_bits), self.key))
 
 
 def _room(count: int) -> int:
@@ -93,7 +95,7 @@ def select(ctx: LoweringContext, keys: Row, kind: Type, extent: int, count: int)
     with ctx.inside(b.sequential(blocks, inits=state), [Variable(blocks)]) as loop:
         begin, (least, known) = variable(RunTimeIndex(loop.index, blocks - 1)) * BLOCK + found.room, loop.carried
         with ctx.inside(b.reduction(BLOCK, inits=[least], combiner="maximum"), [Variable(BLOCK)]) as largest:
-            largest.yield_(_number(keys.load(ctx, begin + variable(RunTimeIndex(largest.index, BLOCK - 1)))))
+            largest.yield_(register_of(keys.load(ctx, begin + variable(RunTimeIndex(largest.index, BLOCK - 1)))))
         exceeds = b.compare("GT", largest.result, least)
 
         def collect() -> tuple[Register, Register]:
@@ -115,7 +117,7 @@ def _collect(
     b = ctx.b
     with ctx.inside(b.sequential(length, inits=[known]), [Variable(length)]) as loop:
         place = first + variable(RunTimeIndex(loop.index, length - 1))
-        (slot,), key = loop.carried, _number(keys.load(ctx, place))
+        (slot,), key = loop.carried, register_of(keys.load(ctx, place))
         found.put(ctx, variable(RunTimeIndex(slot, found.room - 1)), key, place)
         loop.yield_(b.add(slot, b.convert(b.compare("GT", key, least), "i64")))
     (known,) = loop.results
@@ -126,8 +128,3 @@ def _collect(
 
     is_full = b.compare("GT", known, found.room - BLOCK)
     return ctx.choose(is_full, sort, lambda: (least, known))  # type: ignore[return-value]
-
-
-def _number(scalar: Scalar) -> Register:
-    assert isinstance(scalar, Register)
-    return scalar

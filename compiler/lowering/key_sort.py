@@ -16,7 +16,7 @@ from trivium.compiler.lowering.index import Variable, constant, indices_of
 from trivium.compiler.lowering.launches import Launches, Temporary
 from trivium.compiler.lowering.radix import COUNTS, Key
 from trivium.compiler.lowering.row import Row
-from trivium.compiler.lowering.scalars import Scalar, dtype_of
+from trivium.compiler.lowering.scalars import Scalar, dtype_of, register_of
 from trivium.compiler.lowering.sorted_rows import Sorting, copied_row, stored, temporary
 from trivium.compiler.target import Target
 from trivium.ir import ops
@@ -97,10 +97,10 @@ def sort_in_scratch(launches: Launches, sorting: Sorting, distribute: Distribute
             with ctx.parallel([along]):
                 (index,) = indices_of([along])
                 element = row.load(ctx, index) if row else ctx.element(sorting.operands[0], indices_of(variables))
-                keys.store(ctx, index, ordered(ctx, key, _number(element)))
+                keys.store(ctx, index, ordered(ctx, key, register_of(element)))
             ctx.sort_keys(buffer, (constant(0),), sorting.extent)
             with ctx.parallel([first]):
-                integer = _number(keys.load(ctx, indices_of([first])[0]))
+                integer = register_of(keys.load(ctx, indices_of([first])[0]))
                 sorting.finish(ctx, sorting.at(variables, first), [restored(ctx, key, integer)], integer)
 
         if row is None:
@@ -123,7 +123,7 @@ def sort_in_passes(launches: Launches, sorting: Sorting, distribute: DistributeI
     along, keys = variables[sorting.dimension], temporary(sorting, outer, key_type(key))
     with launches.kernel("_keys") as ctx, ctx.nest([*outer, along]):
         (index,) = indices_of([along])
-        keys.store(ctx, index, ordered(ctx, key, _number(row.load(ctx, index))))
+        keys.store(ctx, index, ordered(ctx, key, register_of(row.load(ctx, index))))
     flags = None if key.is_element else Temporary(tensor(*(v.extent for v in outer), of=I1), sorting.op)
     with launches.kernel("_sort") as ctx, ctx.nest(outer):
         place = *around, constant(0)
@@ -140,14 +140,14 @@ def sort_in_passes(launches: Launches, sorting: Sorting, distribute: DistributeI
         (index,), at = indices_of([first]), sorting.at(variables, first)
 
         def number() -> Scalar:
-            return restored(ctx, key, _number(keys.load(ctx, index)))
+            return restored(ctx, key, register_of(keys.load(ctx, index)))
 
         def element() -> Scalar:
             assert order is not None
-            return row.load(ctx, sorting.known(ctx.b.convert(_number(order.load(ctx, index)), "i64")))
+            return row.load(ctx, sorting.known(ctx.b.convert(register_of(order.load(ctx, index)), "i64")))
 
-        found = ctx.choose(_number(ctx.load(flags, around)), element, number) if flags else number()
-        sorting.finish(ctx, at, [found], _number(found))
+        found = ctx.choose(register_of(ctx.load(flags, around)), element, number) if flags else number()
+        sorting.finish(ctx, at, [found], register_of(found))
 
 
 def _differs(ctx: LoweringContext, sorting: Sorting, row: Row) -> Register:
@@ -156,11 +156,6 @@ def _differs(ctx: LoweringContext, sorting: Sorting, row: Row) -> Register:
     assert key is not None
     none = b.constant(0, f"i{key.bits}")
     with ctx.inside(b.reduction(sorting.extent, inits=[none], combiner="or"), [each]) as found:
-        element = _number(row.load(ctx, indices_of([each])[0]))
+        element = register_of(row.load(ctx, indices_of([each])[0]))
         found.yield_(b.apply("xor", _signed(ctx, element), _signed(ctx, key.number(ctx, [element]))))
     return b.compare("NE", found.result, none)
-
-
-def _number(scalar: Scalar) -> Register:
-    assert isinstance(scalar, Register)
-    return scalar

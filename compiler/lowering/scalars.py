@@ -36,6 +36,12 @@ def parts(element_type: Type) -> tuple[int, ...]:
     return (2,) if is_pair(element_type) else ()
 
 
+def register_of(scalar: Scalar) -> Register:
+    """Returns the register of a scalar that is not complex."""
+    assert isinstance(scalar, Register)
+    return scalar
+
+
 def literal(number: Any) -> bool | int | float:
     """Returns a NumPy scalar as a Python number."""
     kind = np.asarray(number).dtype.kind

@@ -10,7 +10,7 @@ from trivium.compiler.kernel.dtypes import bit_width
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Index, RunTimeIndex, Variable, constant, variable
 from trivium.compiler.lowering.row import Row
-from trivium.compiler.lowering.scalars import Scalar, dtype_of
+from trivium.compiler.lowering.scalars import dtype_of, register_of
 from trivium.ir.types import I32, Type
 
 BLOCK = 64
@@ -42,7 +42,7 @@ def select(ctx: LoweringContext, keys: Row, kind: Type, extent: int, count: int)
     with ctx.inside(b.sequential(block.extent, inits=state), [block]) as outer:
         first = variable(RunTimeIndex(outer.index, block.extent - 1)) * BLOCK
         with ctx.inside(b.reduction(BLOCK, inits=[_smallest(ctx, kind)], combiner="maximum"), [element]) as largest:
-            largest.yield_(_number(keys.load(ctx, first + variable(RunTimeIndex(largest.index, BLOCK - 1)))))
+            largest.yield_(register_of(keys.load(ctx, first + variable(RunTimeIndex(largest.index, BLOCK - 1)))))
         last, known = outer.carried
         takes = b.apply("or", b.compare("GT", largest.result, last), b.compare("LT", known, count))
 
@@ -61,7 +61,7 @@ def _considered(
     """Takes in an element if it is larger than the last one that is kept, or if fewer are kept; returns the last one
     and how many there are afterwards."""
     b, (last, known) = ctx.b, state
-    key = _number(keys.load(ctx, place))
+    key = register_of(keys.load(ctx, place))
     takes = b.apply("or", b.compare("GT", key, last), b.compare("LT", known, count))
 
     def take() -> tuple[Register, ...]:
@@ -69,7 +69,7 @@ def _considered(
         at = _moved(ctx, kept, key, end, count)
         kept[0].store(ctx, at, key)
         kept[1].store(ctx, at, b.convert(ctx.position(place), "i32"))
-        return _number(kept[0].load(ctx, _known(end, count))), b.apply("minimum", b.add(known, 1), count)
+        return register_of(kept[0].load(ctx, _known(end, count))), b.apply("minimum", b.add(known, 1), count)
 
     return ctx.choose(takes, take, lambda: (last, known))  # type: ignore[return-value]
 
@@ -80,7 +80,7 @@ def _moved(ctx: LoweringContext, kept: tuple[Row, Row], key: Register, end: Regi
     with ctx.block(b.while_(end)) as loop:
         (at,) = loop.carried
         before = _known(b.apply("maximum", b.subtract(at, 1), 0), count)
-        smaller = b.compare("LT", _number(kept[0].load(ctx, before)), key)
+        smaller = b.compare("LT", register_of(kept[0].load(ctx, before)), key)
         loop.condition(b.apply("and", b.compare("GT", at, 0), smaller))
         before = _known(b.apply("maximum", b.subtract(at, 1), 0), count)
         for row in kept:
@@ -94,9 +94,4 @@ def _known(place: Register, count: int) -> Index:
 
 
 def _smallest(ctx: LoweringContext, kind: Type) -> Register:
-    return _number(ctx.literal(0, kind))
-
-
-def _number(scalar: Scalar) -> Register:
-    assert isinstance(scalar, Register)
-    return scalar
+    return register_of(ctx.literal(0, kind))

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trivium.importers.extents import Extent, Size, larger
+from trivium.importers.extents import Extent, larger
 from trivium.importers.loops import with_row
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
-from trivium.importers.tensorflow.counted import Counted
+from trivium.importers.tensorflow.counted import existing_rows
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, I32, I64, ElementType
+from trivium.ir.types import F32, I32, ElementType
 
 Shared = Callable[[Context, Value], Value]
 """Returns how much each box overlaps one of them."""
@@ -42,7 +42,7 @@ def non_max_suppression_padded(
     """NonMaxSuppressionV4(boxes, scores, max_output_size, iou_threshold, score_threshold;
     pad_to_max_output_size=false) -> selected_indices, valid_outputs"""
     found = _of_boxes(ctx, boxes, scores, max_output_size, iou_threshold, score_threshold)
-    indices = found.boxes if pad_to_max_output_size else _cut(ctx, found.boxes, found.number)
+    indices = found.boxes if pad_to_max_output_size else existing_rows(ctx, found.boxes, found.number)
     return [indices, found.number]
 
 
@@ -67,7 +67,7 @@ def non_max_suppression_soft(
     else:
         found = _softly_chosen(ctx, boxes, scores, *given, ctx.value(soft_nms_sigma))
     pair = [found.boxes, found.scores]
-    return [*(pair if pad_to_max_output_size else (_cut(ctx, x, found.number) for x in pair)), found.number]
+    return [*(pair if pad_to_max_output_size else (existing_rows(ctx, x, found.number) for x in pair)), found.number]
 
 
 @rule("NonMaxSuppression")
@@ -108,7 +108,7 @@ def non_max_suppression(
         return _chosen_among(*known)
     boxes, scores, least = (ctx.value(x) for x in (boxes, scores, score_threshold))
     found = _of_boxes(ctx, boxes, scores, max_output_size, iou_threshold, least)
-    return _cut(ctx, found.boxes, found.number)
+    return existing_rows(ctx, found.boxes, found.number)
 
 
 @rule("NonMaxSuppressionWithOverlaps")
@@ -128,14 +128,7 @@ def non_max_suppression_with_overlaps(
     found = _chosen(
         ctx, lambda emit, at: emit.take(table, at, 1), scores, max_output_size, overlap_threshold, score_threshold
     )
-    return _cut(ctx, found.boxes, found.number)
-
-
-def _cut(ctx: Context, x: Value, count: Value) -> Operand:
-    """Returns the first elements, as many as there are."""
-    if ctx.room is not None:
-        return Counted(ctx.op, x, count)
-    return ctx.slice(x, 0, 0, Size(ctx, ctx.convert(count, I64), is_extent=True))
+    return existing_rows(ctx, found.boxes, found.number)
 
 
 def _of_boxes(ctx: Context, boxes: Value, scores: Value, size: Tensor, most_shared: Tensor, least: Value) -> Chosen:
@@ -164,7 +157,7 @@ def _started(ctx: Context, scores: Value, size: Tensor, least: Value) -> tuple[_
     kind = scores.type.element_type
     (most,) = ctx.given_sizes(size, "max_output_size")
     room = larger(ctx, most, 1)
-    scores, least = (ctx.convert(ctx.convert(x, kind), F32) for x in (ctx.not_empty(scores, -math.inf), least))
+    scores, least = (_rounded(ctx, x, kind) for x in (ctx.not_empty(scores, -math.inf), least))
     rest = ctx.select(ctx.compare("GT", scores, least), scores, ctx.scalar(-math.inf, F32))
     limit = ctx.number_as(most, I32)
     return _Start(limit, ctx.full((room,), 0, I32), ctx.full((room,), 0, F32), rest, least), most
@@ -179,7 +172,7 @@ def _chosen(ctx: Context, shared: Shared, scores: Value, size: Tensor, most_shar
     """Chooses the box with the highest score, again and again, and leaves out those that overlap it."""
     kind = scores.type.element_type
     start, most = _started(ctx, scores, size, least)
-    most_shared = ctx.convert(ctx.convert(most_shared, kind), F32)
+    most_shared = _rounded(ctx, most_shared, kind)
     carried = [ctx.scalar(0, I32), start.none_chosen, start.no_scores, start.rest]
     types = [x.type for x in carried]
 
@@ -252,9 +245,12 @@ def _softly_chosen(
 
 
 def _sides(ctx: Context, boxes: Value) -> list[Value]:
-    """Returns the top, left, bottom and right of each box, whose corners may be any two opposite ones."""
-    boxes = ctx.convert(boxes, F32)
-    columns = [ctx.squeeze(ctx.slice(boxes, 1, i, i + 1), [1]) for i in range(4)]
+    return sides_of(ctx, ctx.convert(boxes, F32), 1)
+
+
+def sides_of(ctx: Context, boxes: Value, dimension: int) -> list[Value]:
+    """Returns the top, left, bottom and right of each box: two opposite corners, whichever, are along a dimension."""
+    columns = [ctx.squeeze(ctx.slice(boxes, dimension, i, i + 1), [dimension]) for i in range(4)]
     return [ctx.binary(op, columns[i], columns[i + 2]) for op in (ops.Minimum, ops.Maximum) for i in range(2)]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import tensorflow as tf
 
+from trivium.importers.extents import Size
 from trivium.importers.tensorflow.context import Context, NonTensor, Operand
 from trivium.ir.core import Value
 from trivium.ir.errors import Unsupported, UnsupportedOpError
@@ -35,6 +36,13 @@ class Counted(NonTensor):
     def with_rows(self, rows: Operand) -> Counted:
         assert isinstance(rows, Value)
         return replace(self, rows=rows)
+
+
+def existing_rows(ctx: Context, rows: Value, count: Value) -> Operand:
+    """Returns the first `count` of some rows, which are those that exist: counted, where a program has room for all."""
+    if ctx.room is not None:
+        return Counted(ctx.op, rows, count)
+    return ctx.slice(rows, 0, 0, Size(ctx, ctx.convert(count, I64), is_extent=True))
 
 
 class LaterError(UnsupportedOpError):

@@ -7,9 +7,8 @@ import math
 from collections.abc import Sequence
 
 from trivium.importers import loops
-from trivium.importers.extents import Size
 from trivium.importers.tensorflow.context import Context, Operand, rule
-from trivium.importers.tensorflow.counted import Counted
+from trivium.importers.tensorflow.counted import existing_rows
 from trivium.importers.tensorflow.indexing import gathered, scattered
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -46,10 +45,7 @@ def greedy_decoder(
     _, row, place, at = ctx.sort([ctx.add(ops.Not(lists[0])), *lists[1:]], 0)
     indices = ctx.concatenate([ctx.unsqueeze(x, [1]) for x in (row, place)], 1)
     number = ctx.reduce(ops.Add, ctx.convert(lists[0], I64), [0])
-    if ctx.room is not None:
-        found: list[Operand] = [Counted(ctx.op, x, number) for x in (indices, at)]
-    else:
-        found = [ctx.slice(x, 0, 0, Size(ctx, number, is_extent=True)) for x in (indices, at)]
+    found = [existing_rows(ctx, x, number) for x in (indices, at)]
     return [*found, shape, ctx.add(ops.Negate(scores))]
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from trivium.importers.extents import Extent, larger, smaller
-from trivium.importers.tensorflow.boxes import shared_part
+from trivium.importers.tensorflow.boxes import shared_part, sides_of
 from trivium.importers.tensorflow.context import Context, Tensor, rule
 from trivium.importers.tensorflow.indexing import gathered_nd
 from trivium.ir import ops
@@ -103,6 +103,4 @@ def _of_classes(
 
 def _sides(ctx: Context, boxes: Value) -> list[Value]:
     """Returns the top, left, bottom and right of the boxes of each class, or of all classes."""
-    turned = ctx.transpose(boxes, [3, 0, 2, 1])
-    columns = [ctx.squeeze(ctx.slice(turned, 0, i, i + 1), [0]) for i in range(4)]
-    return [ctx.binary(op, columns[i], columns[i + 2]) for op in (ops.Minimum, ops.Maximum) for i in range(2)]
+    return sides_of(ctx, ctx.transpose(boxes, [3, 0, 2, 1]), 0)

@@ -62,12 +62,14 @@ class _Draws:
         self.count = starts.type.static_shape[0]
 
     def uniform(self, ctx: Context, calls: Value) -> list[Value]:
-        words = words_at(ctx, ctx.plus(self.starts, calls), self.key, self.counter)
-        return self._pair(ctx, fractions(ctx, ctx.reshape(words, (4 * self.count,)), F64))
+        return self._pair(ctx, self._fractions(ctx, calls))
 
     def normal(self, ctx: Context, calls: Value) -> list[Value]:
+        return self._pair(ctx, box_muller(ctx, self._fractions(ctx, calls)))
+
+    def _fractions(self, ctx: Context, calls: Value) -> Value:
         words = words_at(ctx, ctx.plus(self.starts, calls), self.key, self.counter)
-        return self._pair(ctx, box_muller(ctx, fractions(ctx, ctx.reshape(words, (4 * self.count,)), F64)))
+        return fractions(ctx, ctx.reshape(words, (4 * self.count,)), F64)
 
     def _pair(self, ctx: Context, numbers: Value) -> list[Value]:
         rows = ctx.reshape(numbers, (self.count, 2))

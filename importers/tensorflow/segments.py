@@ -12,7 +12,7 @@ import numpy as np
 from trivium.importers.emit import accumulation_type, neutral
 from trivium.importers.extents import Extent, Size
 from trivium.importers.tensorflow.context import Context, Operand, Tensor, rule, shape_of
-from trivium.importers.tensorflow.counted import Counted
+from trivium.importers.tensorflow.counted import Counted, existing_rows
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64
@@ -236,9 +236,7 @@ def _sparse_gradient_rows(word: str):
         sums = ctx.convert(sums, grad.type.element_type)
         _, firsts = ctx.sort([ctx.add(ops.Not(is_first)), ordered], 0)
         number = ctx.reduce(ops.Add, ctx.convert(is_first, I64), [0])
-        if ctx.room is not None:
-            return [Counted(ctx.op, x, number) for x in (sums, firsts)]
-        return [ctx.slice(x, 0, 0, Size(ctx, number, is_extent=True)) for x in (sums, firsts)]
+        return [existing_rows(ctx, x, number) for x in (sums, firsts)]
 
     return gradient
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.importers.extents import Size
 from trivium.importers.tensorflow.context import Context, Operand, Tensor, rule
-from trivium.importers.tensorflow.counted import Counted
+from trivium.importers.tensorflow.counted import existing_rows
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I64
@@ -82,13 +81,7 @@ def fill_empty_rows(
     found = [ctx.take(x, places) for x in (whole, elements)]
     _, back = ctx.sort([places, ctx.iota_like(places, 0)], 0)
     total = ctx.plus(ctx.reduce(ops.Add, ctx.convert(is_empty, I64), [0]), ctx.number_as(count, I64))
-    return [*(_cut(ctx, x, total) for x in found), is_empty, ctx.slice(back, 0, 0, count)]
-
-
-def _cut(ctx: Context, x: Value, number: Value) -> Operand:
-    if ctx.room is not None:
-        return Counted(ctx.op, x, number)
-    return ctx.slice(x, 0, 0, Size(ctx, number, is_extent=True))
+    return [*(existing_rows(ctx, x, total) for x in found), is_empty, ctx.slice(back, 0, 0, count)]
 
 
 @rule("SparseFillEmptyRowsGrad")
