@@ -149,11 +149,10 @@ class _Planner:
         trips = math.prod(_count(e) for e in extents)
         cost, loops = self.block(loop.body)
         best = cost * trips, {loop: LoopSchedule(extents), **loops}
-        if not fits_lanes(loop.body, loop.indices, self._analysis):
-            return best
         if loop.kind == "sequential":
-            return min([best, *self._running(loop, extents)], key=lambda found: found[0])
-        possible = self._apart(loop)
+            running = self._running(loop, extents) if self._fits_lanes(loop, *loop.indices) else ()
+            return min([best, *running], key=lambda found: found[0])
+        possible = frozenset(d for d in self._apart(loop) if self._fits_lanes(loop, loop.indices[d]))
         dimensions = [d for d, extent in enumerate(extents) if extent != 1 and d in possible]
         plain = {dimension: self._vectorized(loop, extents, dimension) for dimension in dimensions}
         options = [best]
@@ -164,6 +163,9 @@ class _Planner:
             cheapest = min(plain, key=lambda dimension: plain[dimension][0])
             options += self._jammed(loop, plain[cheapest], cheapest, possible)
         return min(options, key=lambda found: found[0])
+
+    def _fits_lanes(self, loop: Loop, *indices: Register) -> bool:
+        return fits_lanes(loop.body, indices, self._analysis)
 
     def _apart(self, loop: Loop) -> frozenset[int]:
         """Returns the dimensions of which several iterations may run at once, because they update different elements:
@@ -301,9 +303,10 @@ class _Planner:
         return 1
 
     def _bits(self, loop: Loop, index: Register) -> int:
-        """Returns the width of the widest number that is computed with, except for index arithmetic, if `index` is in
-        lanes."""
-        widths = [_held_bits(value) for value in (*_computed(loop.body), *_stored(loop.body))]
+        """Returns the width of the widest number that is computed in each lane if `index` is in lanes, except for index
+        arithmetic."""
+        values = (*_computed(loop.body), *_stored(loop.body))
+        widths = [_held_bits(value) for value in values if index in self._analysis.depends(value)]
         return max([8, *widths, *([bit_width(INDEX)] if self._divides(loop.body, index) else [])])
 
     def _data_bits(self, loop: Loop) -> int:

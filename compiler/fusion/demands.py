@@ -93,6 +93,8 @@ def reads_once(op: Operation, operand: Value) -> bool:
     """Whether a kernel reads each element of an operand at most once."""
     if isinstance(op, ops.Scatter):
         return operand in op.updates
+    if isinstance(op, ops.RaggedDot):
+        return operand is op.rhs
     return isinstance(op, ops.Sort | ops.Fft | ops.DynamicUpdateSlice | ops.ReduceWindow)
 
 

@@ -11,6 +11,7 @@ from trivium.compiler.lowering import (  # noqa: F401 (imported so that they dec
     indexing,
     random,
     reduction,
+    segments,
     shape,
     sorting,
     windows,

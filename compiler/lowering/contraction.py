@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from trivium.compiler.kernel import Access, Block, Buffer, ContractionLoop, Register, Subscript
+from trivium.compiler.kernel.builder import LoopFrame
 from trivium.compiler.lowering import complex as complex_numbers
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.elementwise import converted
@@ -254,7 +255,7 @@ def sum_of_products(ctx: LoweringContext, op: Op, indices: Indices) -> Scalar:
         at[names[0]] = index
     inner = [name for name in loops.loops if name not in at]
     variables = fresh([loops.loops[name].extent for name in inner])
-    zero = ctx.literal(_zero(kind), kind)
+    zero = zero_of(ctx, kind)
 
     def term(place: Indices) -> list[Scalar]:
         bound = {loops.loops[name]: index for name, index in (at | dict(zip(inner, place, strict=True))).items()}
@@ -275,15 +276,20 @@ def sum_of_products(ctx: LoweringContext, op: Op, indices: Indices) -> Scalar:
         places = every_place([v.extent for v in variables])
         total = functools.reduce(lambda total, place: plus(ctx, total, *term(place)), places, zero)
         return converted(ctx, total, op.results[0].type.element_type)
-    combiner = _sum_block(ctx, kind) if is_pair(kind) else "or" if is_boolean(kind) else "add"
-    loop = ctx.b.reduction(*[v.extent for v in looped], inits=flat([zero]), combiner=combiner)
+    loop = sum_loop(ctx, kind, zero, *[v.extent for v in looped])
     with ctx.inside(loop, looped):
         loop.yield_(*flat(term(indices_of(variables))))
     return converted(ctx, grouped(loop.results, [kind])[0], op.results[0].type.element_type)
 
 
-def _zero(kind: Type) -> bool | int | float:
-    return False if is_boolean(kind) else 0
+def sum_loop(ctx: LoweringContext, kind: Type, zero: Scalar, *extents: int | Register) -> LoopFrame:
+    """Opens a loop that adds up the terms that its body yields, which are of an element type."""
+    combiner = _sum_block(ctx, kind) if is_pair(kind) else "or" if is_boolean(kind) else "add"
+    return ctx.b.reduction(*extents, inits=flat([zero]), combiner=combiner)
+
+
+def zero_of(ctx: LoweringContext, kind: Type) -> Scalar:
+    return ctx.literal(False if is_boolean(kind) else 0, kind)
 
 
 def times(ctx: LoweringContext, x: Scalar, y: Scalar) -> Scalar:

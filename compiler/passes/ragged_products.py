@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 from trivium.compiler.passes.manager import Pass, blocks
 from trivium.compiler.passes.tile import number
 from trivium.ir.attributes import DenseElements
 from trivium.ir.builder import Builder, Rewriter, region
-from trivium.ir.core import Value
+from trivium.ir.core import Operation, Value
 from trivium.ir.func import Module
 from trivium.ir.ops import (
     Add,
@@ -52,15 +52,17 @@ class RaggedProducts(Pass):
     NAME: ClassVar[str] = "ragged-products"
 
     def run(self, module: Module) -> bool:
-        found = [op for block in blocks(module) for op in block if isinstance(op, RaggedDot) and _is_plain(op)]
+        found = [op for block in blocks(module) for op in block if _is_plain(op)]
         for op in found:
             rewriter = Rewriter(op)
             rewriter.replace(_sums(rewriter, op) if _sums_up(op) else _rows(rewriter, op))
         return bool(found)
 
 
-def _is_plain(op: RaggedDot) -> bool:
+def _is_plain(op: Operation) -> TypeGuard[RaggedDot]:
     """Whether rows of a matrix are in groups, which are multiplied with a matrix each, or summed up."""
+    if not isinstance(op, RaggedDot) or op.adds_rows():
+        return False
     numbers, kinds = op.ragged_dot_dimension_numbers, (op.lhs.type, op.rhs.type, op.group_sizes.type)
     if not all(kind.is_static for kind in kinds) or any(is_quantized(kind.element_type) for kind in kinds):
         return False

@@ -28,6 +28,7 @@ from trivium.importers.pytorch import (
     reduction,
     rnn,
     rnn_gradient,
+    segments,
     selection,
     shape,
     special,
@@ -58,7 +59,7 @@ FAMILIES = (
         quantization,
         random,
     ),
-    *(reduction, rnn, rnn_gradient, selection, shape, special, strided, unique),
+    *(reduction, rnn, rnn_gradient, segments, selection, shape, special, strided, unique),
 )
 """The modules of rules; importing them fills the table."""
 

@@ -9,10 +9,16 @@ import torch
 from torch import Tensor
 
 from trivium.importers.pytorch.composition import composed
+from trivium.importers.pytorch.segments import segment_sums
 
 SUM, MEAN, MAX = range(3)
 REDUCED = {"sum": "sum", "mean": "sum", "max": "amax", "min": "amin", "prod": "prod"}
 """How the elements of a segment are combined."""
+
+
+def is_static(*tensors: Tensor) -> bool:
+    """Whether all extents are known."""
+    return all(isinstance(extent, int) for tensor in tensors for extent in tensor.shape)
 
 
 # Embeddings
@@ -61,11 +67,15 @@ def embedding_bag(
         present = first < indices.shape[0]
         at = indices[first.clamp(max=max(indices.shape[0] - 1, 0))] if indices.shape[0] else first
         return torch.where(present, best, 0), stated, sizes, torch.where(present, at, 0)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(1)
     if padding_idx >= 0 or include_last_offset:
         rows = torch.where(counted, rows, 0)
-    total = torch.zeros((count, width), dtype=rows.dtype).index_add(0, bag, rows)
+    if is_static(rows, starts):
+        numbers = torch.ones_like(indices, dtype=rows.dtype) if per_sample_weights is None else per_sample_weights
+        ends = offsets[1:] if include_last_offset else torch.cat([offsets[1:], torch.full_like(offsets[:1], len(rows))])
+        total = segment_sums(rows, numbers, ends - starts)
+    else:
+        rows = rows if per_sample_weights is None else rows * per_sample_weights.unsqueeze(1)
+        total = torch.zeros((count, width), dtype=rows.dtype).index_add(0, bag, rows)
     if mode == MEAN:
         total = total / sizes.clamp(min=1).unsqueeze(1).to(total.dtype)
     return total, stated, sizes, torch.zeros(count, dtype=torch.int64)
@@ -177,6 +187,9 @@ def segment_reduce(
     if indices is not None or (lengths is None and offsets is None):
         return NotImplemented
     ends, lengths = _limits(lengths, offsets)
+    if reduce in ("sum", "mean") and axis == 0 and not initial and is_static(data, lengths):
+        total = segment_sums(data, torch.ones(data.shape[0], dtype=data.dtype), lengths)
+        return total if reduce == "sum" else total / _shaped(lengths, data, axis)
     neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]
     shape = list(data.shape)
     shape[axis] = ends.shape[-1] + 1

@@ -15,7 +15,7 @@ from trivium.ir.declare import Op
 from trivium.ir.decompositions.table import decomposition, unsupported
 from trivium.ir.decompositions.tensors import Tensor, where
 from trivium.ir.ops import ComparisonDirection, ComparisonType, Precision, RaggedDotDimensionNumbers
-from trivium.ir.types import I32, I64, TensorType, is_float, tensor
+from trivium.ir.types import F32, I32, I64, TensorType, is_float, tensor
 
 MOST_GROUPS = 1 << 10
 """The largest number of groups of a ragged product, which becomes one product per group."""
@@ -142,6 +142,49 @@ def _without(shape: Sequence[int | None], axis: int) -> tuple[int | None, ...]:
     return (*shape[:axis], *shape[axis + 1 :])
 
 
+# Sums of segments
+
+
+def _sums_of_segments(lhs: Tensor, rhs: Tensor, sizes: Tensor, result: TensorType) -> Tensor:
+    """Adds each row to the sum of its segment: as many segments end at or before a row as come before its own. Rows
+    outside of all segments are in one that does not exist."""
+    rows, kind = lhs.type.size, result.element_type
+    if not rows or not result.size:
+        return lhs.of(ops.Constant(DenseElements.splat(0, result)))
+    wide = F32 if is_float(kind) and kind.width < 32 else kind
+    ends = _running_sum(sizes.to(I64))
+    segments = _running_sum(_sums_at(ends, ends.like(1), tensor(rows, of=I64)))
+    numbers = lhs.of(ops.Reshape(lhs.value, result=lhs.type.with_shape((rows,)))).to(wide)
+    terms = rhs.to(wide)
+    terms = terms * numbers.of(ops.BroadcastInDim(numbers.value, (0,), result=terms.type))
+    shape = sizes.type.static_shape + terms.type.static_shape[1:]
+    sums = _sums_at(segments, terms, terms.type.with_shape(shape)).to(kind)
+    return sums.of(ops.Reshape(sums.value, result=result))
+
+
+def _add(kind: TensorType) -> Region:
+    scalar = tensor(of=kind.element_type)
+    return region([scalar, scalar], lambda builder, x, y: builder.add(ops.Add(x, y)))
+
+
+def _running_sum(x: Tensor) -> Tensor:
+    (extent,), zero = x.type.static_shape, x.scope.add(ops.Constant(DenseElements.splat(0, x.type.with_shape(()))))
+    window = {"window_dimensions": (extent,), "padding": ((extent - 1, 0),), "body": _add(x.type)}
+    return x.of(ops.ReduceWindow([x.value], [zero], **window))[0]
+
+
+def _sums_at(places: Tensor, terms: Tensor, kind: TensorType) -> Tensor:
+    """Returns zeros of a type, to each of whose rows the terms with its place are added."""
+    zeros = terms.scope.add(ops.Constant(DenseElements.splat(0, kind)))
+    numbers = ops.ScatterDimensionNumbers(
+        update_window_dims=tuple(range(1, kind.rank)),
+        inserted_window_dims=(0,),
+        scatter_dims_to_operand_dims=(0,),
+        index_vector_dim=1,
+    )
+    return terms.of(ops.Scatter([zeros], places.value, [terms.value], numbers, update_computation=_add(kind)))[0]
+
+
 # Grouped products
 
 
@@ -149,6 +192,8 @@ def _without(shape: Sequence[int | None], axis: int) -> tuple[int | None, ...]:
 def ragged_dot(op, lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precision_config, result):
     """One product per group, with the group's matrix or of the group's part; the rest is zero."""
     _expect_static(op)
+    if op.adds_rows():
+        return _sums_of_segments(lhs, rhs, group_sizes, result)
     if (groups := group_sizes.type.static_shape[-1]) > MOST_GROUPS:
         raise unsupported(op, f"it has {groups} groups, expected at most {MOST_GROUPS}")
     numbers: RaggedDotDimensionNumbers = ragged_dot_dimension_numbers

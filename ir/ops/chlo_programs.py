@@ -3,6 +3,7 @@ for each group of rows); and its constants."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,7 @@ from trivium.ir.ops.dot_general import DotDimensionNumbers, DotGeneral
 from trivium.ir.ops.elementwise import Binary
 from trivium.ir.ops.products import check_precision
 from trivium.ir.ops.regions import check_region
-from trivium.ir.types import TensorType, dimensions_compatible, is_integer, shapes_compatible, type_of
+from trivium.ir.types import TensorType, dimensions_compatible, is_integer, is_quantized, shapes_compatible, type_of
 
 __all__ = ["ChloConstant", "ChloPrecision", "ConstantLike", "Mulhi", "RaggedDot", "RaggedDotDimensionNumbers", "Scan"]
 
@@ -197,6 +198,17 @@ class RaggedDot(Op, name="chlo.ragged_dot", traits={PURE, EXPRESSED}):
     precision_config: tuple[ChloPrecision, ...] | None = None
     result: Result
 
+    def adds_rows(self) -> bool:
+        """Whether, all extents being known, it adds up segments of the rows of `rhs`, each times the only number that
+        `lhs` has for the row."""
+        numbers, kinds = self.ragged_dot_dimension_numbers, (*self.operand_types, *self.result_types)
+        if not all(kind.is_static for kind in kinds) or any(is_quantized(kind.element_type) for kind in kinds):
+            return False
+        added = numbers.lhs_contracting_dimensions == numbers.lhs_ragged_dimensions
+        one = self.lhs.type.shape[numbers.ragged] == self.lhs.type.size
+        along = numbers.rhs_contracting_dimensions == (0,) and not numbers.lhs_batching_dimensions
+        return added and one and along and self.group_sizes.type.rank == 1
+
     def infer(lhs, rhs, group_sizes, ragged_dot_dimension_numbers):
         numbers = ragged_dot_dimension_numbers
         _check_ragged(lhs, rhs, group_sizes, numbers)
@@ -218,8 +230,8 @@ class RaggedDot(Op, name="chlo.ragged_dot", traits={PURE, EXPRESSED}):
         one = numbers.for_one_group()
         masks = _group_masks(lhs, group_sizes, numbers)
         if numbers.ragged in numbers.lhs_contracting_dimensions:
-            parts = (np.where(mask, lhs, np.zeros((), lhs.dtype)) for mask in masks)
-            return np.stack([DotGeneral.evaluate(part, rhs, one, None, result) for part in parts])
+            parts = _parts(lhs, rhs, masks, numbers, group_sizes.ndim)
+            return np.stack([DotGeneral.evaluate(*part, one, None, result) for part in parts])
         free = numbers.lhs_free(lhs.ndim)
         order = (*numbers.lhs_batching_dimensions, *free, *numbers.lhs_contracting_dimensions)
         total = np.zeros((), result.dtype)
@@ -233,6 +245,20 @@ class RaggedDot(Op, name="chlo.ragged_dot", traits={PURE, EXPRESSED}):
             return total
         kinds = map(type_of, (lhs, rhs, group_sizes))
         return np.broadcast_to(total, RaggedDot.infer(*kinds, numbers).shape)
+
+
+def _parts(
+    lhs: np.ndarray, rhs: np.ndarray, masks: list[np.ndarray], numbers: RaggedDotDimensionNumbers, rank: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields the operands of the product of each group, of which the masks tell the elements: only its own rows, or, if
+    groups have several sizes, zeros for the others."""
+    along = dict(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
+    for mask in masks:
+        if rank == 1:
+            own = mask.ravel()
+            yield lhs.compress(own, numbers.ragged), rhs.compress(own, along[numbers.ragged])
+        else:
+            yield np.where(mask, lhs, np.zeros((), lhs.dtype)), rhs
 
 
 def _group_masks(lhs: np.ndarray, sizes: np.ndarray, numbers: RaggedDotDimensionNumbers) -> list[np.ndarray]:

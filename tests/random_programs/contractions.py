@@ -12,6 +12,7 @@ from tests.random_programs.arrays import values
 from tests.random_programs.folds import combiner, fold, start
 from tests.random_programs.generator import Generator, Rejected
 from trivium.ir import ops
+from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Value
 from trivium.ir.types import BF16, F16, F32, F64, I8, I32, I64, UI8, Type, is_boolean, is_float, tensor
 
@@ -77,6 +78,19 @@ def long_rows(g: Generator) -> None:
     element, terms, columns = g.element(is_float), g.number(9, 60), g.number(120, 300)
     lhs, rhs = g.argument((g.number(1, 3), terms), element), g.argument((terms, columns), element)
     epilogue(g, g.add(ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers((), (), (1,), (0,)))), 1)
+
+
+def segments(g: Generator) -> None:
+    """The sums of segments of rows, each row times a number. The segments may be empty, and more or fewer than fit."""
+    rows = g.value(lambda kind: not is_boolean(kind), rank=1)
+    (count, *_), element = rows.type.static_shape, rows.type.element_type
+    numbers = g.of_type(tensor(*g.pick(((count,), (count,), (count, 1))), of=element))
+    if g.chance(0.4):
+        numbers = g.add(ops.Constant(DenseElements.splat(1, numbers.type)))
+    lengths = g.argument((g.number(1, 12),), g.pick((I32, I64)))
+    few = g.add(ops.Constant(DenseElements.splat(int(g.pick((1, 3, 7, 31))), lengths.type)))
+    given = ops.RaggedDotDimensionNumbers((), (), (0,), (0,), (0,), ())
+    g.offer(g.add(ops.RaggedDot(numbers, rows, g.add(ops.And(lengths, few)), given)))
 
 
 def narrow_product(g: Generator) -> None:
@@ -439,6 +453,7 @@ FAMILIES = (
     *(matmul,) * 2,
     long_sums,
     long_rows,
+    *(segments,) * 2,
     *(narrow_product,) * 2,
     few_features,
     *(convolution,) * 4,

@@ -150,9 +150,9 @@ def _sum_error(dtype: np.dtype, count: int, total: float) -> float:
     return min(2 * count, 8 + 4 * math.sqrt(count)) * epsilon(dtype) * total
 
 
-@rule(ops.DotGeneral, ops.Convolution)
+@rule(ops.DotGeneral, ops.Convolution, ops.RaggedDot)
 def _contraction(op: Operation, used: Sequence[Tracked], results: Results) -> list[float]:
-    x, y = used
+    x, y, *_ = used
     (result,), count = results, _terms(op)
     if not is_inexact(result.dtype):
         return [0.0]
@@ -186,6 +186,8 @@ def _terms(op: Operation) -> int:
     """Returns the number of products that each element of a contraction sums."""
     if isinstance(op, ops.DotGeneral):
         return math.prod(op.lhs.type.shape[d] for d in op.dot_dimension_numbers.lhs_contracting_dimensions)
+    if isinstance(op, ops.RaggedDot):
+        return op.lhs.type.shape[op.ragged_dot_dimension_numbers.ragged]
     assert isinstance(op, ops.Convolution)
     shape, n = op.rhs.type.shape, op.dimension_numbers
     return math.prod(shape[d] for d in n.kernel_spatial_dimensions) * shape[n.kernel_input_feature_dimension]

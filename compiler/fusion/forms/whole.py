@@ -31,8 +31,8 @@ class Whole(Form):
         return self.op
 
     def taking(self, op: Operation, demand: Demand, others_read: int, target: Target) -> Form | None:
-        # A scatter needs each slice of its updates once: gathered ones are not stored in between.
-        gathers = isinstance(self.op, ops.Scatter) and isinstance(op, ops.Gather)
+        # A scatter needs each slice of its updates once, and a sum each row: gathered ones are not stored in between.
+        gathers = isinstance(self.op, ops.Scatter | ops.RaggedDot) and isinstance(op, ops.Gather)
         if gathers and isinstance(demand, Opaque) and demand.once:
             return self
         return super().taking(op, demand, others_read, target)

@@ -26,7 +26,7 @@ from trivium.ir.types import F32, F64, is_complex
 
 @pattern(*(op for op in OPS.values() if issubclass(op, BroadcastBinary)))
 @pattern(BroadcastCompare, BroadcastComplex, BroadcastSelect, ChloConstant, ConstantLike, Scan)
-@pattern(BesselI1e, Mulhi, Polygamma, RaggedDot, Zeta)
+@pattern(BesselI1e, Mulhi, Polygamma, Zeta)
 def chlo(op):
     """Replaces the op by its meaning in terms of StableHLO's ops."""
     return decompose(op, Unplaced()) if is_static(op) else None
@@ -37,6 +37,13 @@ def of_complex_numbers(op):
     """Replaces the op by its meaning on the parts of complex numbers, if kernels do not support it on them."""
     is_pair = is_complex(op.operand_types[0].element_type)
     return decompose(op, Unplaced()) if is_pair and not knows(op) and is_static(op) else None
+
+
+@pattern(RaggedDot)
+def ragged_dot(op):
+    """Kernels add up segments of rows themselves."""
+    is_known = op.adds_rows() and op.lhs.type.size > 0 and op.result.type.size > 0
+    return None if is_known or not is_static(op) else decompose(op, Unplaced())
 
 
 @pattern(NextAfter)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.torch
 
 FAMILIES = (
     "activation attention comparison convolution elementwise indexing linalg matmul normalization pooling "
-    "quantization reduction rnn shape special"
+    "quantization reduction rnn segments shape special"
 )
 CASES = [
     case

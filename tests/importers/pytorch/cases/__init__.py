@@ -26,9 +26,8 @@ class Case:
 
 def case(op: str, *args: Any, tolerance: float = 1e-5, **kwargs: Any) -> Case:
     """The case `case("add.Tensor", f(2, 3), f(3), alpha=2)`; ops are those of aten unless they name another library."""
-    return Case(
-        op if op.startswith(("prims.", "torch_nn.", "quantized_decomposed.")) else f"aten.{op}", args, kwargs, tolerance
-    )
+    others = ("prims.", "torch_nn.", "quantized_decomposed.", "trivium.")
+    return Case(op if op.startswith(others) else f"aten.{op}", args, kwargs, tolerance)
 
 
 def f(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:

@@ -46,6 +46,7 @@ RANDOM = np.random.default_rng(0)
 LHS, RHS = RANDOM.normal(size=(6, 3)).astype(np.float32), RANDOM.normal(size=(2, 3, 4)).astype(np.float32)
 ROWS = RaggedDotDimensionNumbers((), (), (1,), (1,), (0,), (0,))
 CONTRACTED = RaggedDotDimensionNumbers((), (), (0,), (0,), (0,), ())
+TURNED = RaggedDotDimensionNumbers((), (), (1,), (0,), (1,), ())
 BATCHED = RaggedDotDimensionNumbers((0,), (0,), (2,), (1,), (0,), ())
 BATCH_AND_ROWS = RaggedDotDimensionNumbers((0,), (1,), (2,), (2,), (1,), (0,))
 
@@ -75,6 +76,11 @@ def ragged(numbers, lhs, rhs, sizes, oracle):
     return Record(ops.RaggedDot, (lhs, rhs, np.int32(sizes)), named, oracle=oracle, ulps=64)
 
 
+def segments_oracle(weights, rows, sizes):
+    ends, terms = np.cumsum(sizes), weights[:, None] * rows
+    return np.stack([terms[e - n : e].sum(0) for e, n in zip(ends, sizes, strict=True)])
+
+
 STACK = RANDOM.normal(size=(2, 5, 3)).astype(np.float32)
 EXPERTS = RANDOM.normal(size=(3, 2, 3, 4)).astype(np.float32)
 
@@ -90,6 +96,9 @@ RECORDS = [
     cumulative(CUBE, 1, True),
     ragged(ROWS, LHS, RHS, [2, 3], rows_oracle),
     ragged(CONTRACTED, LHS, LHS[:, :2].copy(), [2, 4], contracted_oracle),
+    ragged(CONTRACTED, LHS[:, 0].copy(), LHS, [2, 0, 4, 3], segments_oracle),
+    ragged(CONTRACTED, LHS[:, :1].copy(), LHS, [0, 3, 1], contracted_oracle),
+    ragged(TURNED, LHS[:, :1].T.copy(), LHS, [1, 3], lambda lhs, rhs, sizes: contracted_oracle(lhs.T, rhs, sizes)),
     ragged(BATCHED, STACK, RHS, [0, 1], batched_oracle),
     ragged(
         BATCH_AND_ROWS,
