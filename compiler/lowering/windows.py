@@ -257,10 +257,10 @@ def running_fold(launches: Launches, op: ops.ReduceWindow) -> None:
         for result, scalar in zip(op.results, total, strict=True):
             ctx.store(result, indices_of(variables), scalar)
 
-    emit_running_fold(launches, op, variables, write)
+    fold_running(launches, op, variables, write)
 
 
-def emit_running_fold(launches: Launches, op: ops.ReduceWindow, variables: Sequence[Variable], write: Write) -> None:
+def fold_running(launches: Launches, op: ops.ReduceWindow, variables: Sequence[Variable], write: Write) -> None:
     """Emits one pass over the elements of the operands, whose indices are `variables`."""
     dimension = running_dimension(op)
     assert dimension is not None, "the op is a running fold"

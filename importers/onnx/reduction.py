@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from trivium.importers.emit import accumulation_type
 from trivium.importers.extents import Extent, numbers_of, scalar_of
 from trivium.importers.onnx.context import Context, axes_of, axis_of, require_rank, rule
-from trivium.importers.onnx.shape import among, from_front, remaining
+from trivium.importers.onnx.shape import among, axes_from_front, remaining
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F64, I32, is_integer
@@ -45,7 +45,7 @@ def _over_computed(ctx: Context, axes: Sequence[Extent]) -> Total:
     """Reduces each dimension, and takes either the result or what was there before."""
 
     def total(op: type, x: Value, keep: bool) -> Value:
-        places = from_front(ctx, axes, x.type.rank)
+        places = axes_from_front(ctx, axes, x.type.rank)
         shape = ctx.extents(x)
         for dimension, extent in enumerate(shape):
             both = ctx.concatenate([x, ctx.reduce(op, x, [dimension], keep=True)], dimension)
@@ -109,6 +109,6 @@ def cumulative(ctx: Context, x: Value, axis: Value, exclusive: int = 0, reverse:
     place = ctx.number(axis, "axis")
     if isinstance(place, int):
         return ctx.convert(along(ctx, axis_of(place, x.type.rank)), kind)
-    (place,) = from_front(ctx, [place], x.type.rank)
+    (place,) = axes_from_front(ctx, [place], x.type.rank)
     branches = [ctx.region([], lambda emit, d=d: along(emit, d)) for d in range(x.type.rank)]
     return ctx.convert(ctx.add(ops.Case(ctx.convert(scalar_of(ctx, place), I32), branches))[0], kind)

@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 import onnx
 
-from trivium.importers.extents import Extent, Size, chosen, numbers_of, scalar_of, with_inferred
+from trivium.importers.extents import Extent, Size, chosen, from_front, numbers_of, scalar_of, with_inferred
 from trivium.importers.onnx.cast import converted
 from trivium.importers.onnx.context import (
     Context,
@@ -129,7 +129,7 @@ def unsqueeze(ctx: Context, x: Value, axes: Value) -> Value:
     known, rank = numbers_of(places), x.type.rank + len(places)
     if known is not None:
         return ctx.unsqueeze(x, axes_of(known, rank))
-    places, given = from_front(ctx, places, rank), ctx.extents(x)
+    places, given = axes_from_front(ctx, places, rank), ctx.extents(x)
     sizes: list[Extent] = []
     before: Extent = 0  # the number of inserted dimensions so far
     for dimension in range(rank):
@@ -142,9 +142,9 @@ def unsqueeze(ctx: Context, x: Value, axes: Value) -> Value:
     return ctx.reshape(x, sizes)
 
 
-def from_front(ctx: Context, axes: Sequence[Extent], rank: int) -> list[Extent]:
+def axes_from_front(ctx: Context, axes: Sequence[Extent], rank: int) -> list[Extent]:
     """Returns axes counted from the front."""
-    return [chosen(ctx, "LT", axis, 0, axis + rank, axis) for axis in axes]
+    return [from_front(ctx, axis, rank) for axis in axes]
 
 
 def among(ctx: Context, axes: Sequence[Extent], dimension: int, on_true: Extent, on_false: Extent) -> Extent:
@@ -157,7 +157,7 @@ def among(ctx: Context, axes: Sequence[Extent], dimension: int, on_true: Extent,
 
 def remaining(ctx: Context, extents: Sequence[Extent], axes: Sequence[Extent]) -> list[Extent]:
     """Returns the extents without those at the axes, which are computed."""
-    axes = from_front(ctx, axes, len(extents))
+    axes = axes_from_front(ctx, axes, len(extents))
     results: list[Extent] = [1] * (len(extents) - len(axes))
     place: Extent = 0  # the number of dimensions that remain so far
     for dimension, extent in enumerate(extents):

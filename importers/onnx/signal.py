@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from trivium.importers.emit import accumulation_type
 from trivium.importers.extents import Extent, Size, chosen, divided, larger, numbers_of, scalar_of
 from trivium.importers.onnx.context import Context, axis_of, element_type, rule
-from trivium.importers.onnx.shape import from_front
+from trivium.importers.onnx.shape import axes_from_front
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F64, I64, ComplexType
@@ -37,7 +37,7 @@ def _transformed(ctx: Context, x: Value, length: Value | None, axis: Extent, inv
         axis = axis_of(axis, x.type.rank)
         if axis == len(shape):
             ctx.unsupported("axis", axis, "a dimension of the signal: the last one has the parts of its numbers")
-    (axis,) = from_front(ctx, [axis], x.type.rank)
+    (axis,) = axes_from_front(ctx, [axis], x.type.rank)
     before, given, after = (_product(ctx, shape, axis, direction) for direction in ("LT", "EQ", "GT"))
     count = 2 * (given - 1) if inverse and onesided else given
     if length is not None:

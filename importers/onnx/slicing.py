@@ -7,7 +7,7 @@ from typing import NamedTuple, cast, get_args
 
 from trivium.importers.extents import Extent, chosen, clamped, divided, larger, numbers_of, scalar_of
 from trivium.importers.onnx.context import Context, axes_of, require_same_length, rule
-from trivium.importers.onnx.shape import from_front
+from trivium.importers.onnx.shape import axes_from_front
 from trivium.importers.padding import Mode, places_of_padding
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -37,7 +37,7 @@ def slice_(
         for axis, taken in zip(axes_of(known, x.type.rank), ranges, strict=True):
             x = _taken(ctx, x, axis, taken)
         return x
-    places = from_front(ctx, places, x.type.rank)
+    places = axes_from_front(ctx, places, x.type.rank)
     for axis, extent in enumerate(ctx.extents(x)):
         bounds = Range(0, extent, 1)
         for place, given in zip(places, ranges, strict=True):
@@ -100,6 +100,6 @@ def _halves(entries: Sequence[Extent]) -> tuple[Sequence[Extent], Sequence[Exten
 def _spread(ctx: Context, axes: Sequence[Extent], entries: Sequence[Extent], rank: int) -> list[Extent]:
     """Returns entries at their axes, and 0 elsewhere."""
     spread: list[Extent] = [0] * rank
-    for axis, entry in zip(from_front(ctx, axes, rank), entries, strict=True):
+    for axis, entry in zip(axes_from_front(ctx, axes, rank), entries, strict=True):
         spread = [chosen(ctx, "EQ", axis, d, entry, before) for d, before in enumerate(spread)]
     return spread

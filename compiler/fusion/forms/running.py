@@ -12,7 +12,7 @@ from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import indices_of
 from trivium.compiler.lowering.launches import Launches
 from trivium.compiler.lowering.scalars import Scalar
-from trivium.compiler.lowering.windows import emit_running_fold
+from trivium.compiler.lowering.windows import fold_running
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 
@@ -43,4 +43,4 @@ class Running(Form):
             for value, indices in group.outputs.items():
                 ctx.store(value, indices, ctx.element(value, indices))
 
-        emit_running_fold(launches, self.op, self.space, write)
+        fold_running(launches, self.op, self.space, write)
