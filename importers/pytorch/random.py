@@ -8,14 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import ml_dtypes
+import numpy as np
 
 from trivium.importers.emit import accumulation_type
 from trivium.importers.extents import Extent
+from trivium.importers.pytorch.checking import check_not_negative
 from trivium.importers.pytorch.context import STATE, Context, Randomness, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.custom_targets import RANDOM_BITS
-from trivium.ir.types import F32, F64, I1, I64, UI32, UI64, ElementType, IntegerType, TensorType
+from trivium.ir.types import F32, F64, I1, I64, UI32, UI64, ComplexType, ElementType, IntegerType, TensorType
 
 
 def bits(ctx: Context, shape: Sequence[Extent], element_type: IntegerType = UI32) -> Value:
@@ -47,10 +49,11 @@ def uniform(ctx: Context, shape: Sequence[Extent], kind: ElementType = F32) -> V
     return ctx.scaled(ctx.convert(upper, kind), 2.0**-exact)
 
 
-def normal(ctx: Context, shape: Sequence[Extent]) -> Value:
-    """Returns floats of the standard normal distribution, from the inverse of its integral."""
+def normal(ctx: Context, shape: Sequence[Extent], kind: ElementType = F32) -> Value:
+    """Returns numbers of f32 or f64 of the standard normal distribution, from the inverse of its integral."""
     # The middle of each step, so that neither end is reached.
-    symmetric = ctx.plus(ctx.scaled(uniform(ctx, shape), 2), ctx.scalar(2.0**-24 - 1, F32))
+    half = 2.0**-53 if kind is F64 else 2.0**-24
+    symmetric = ctx.plus(ctx.scaled(uniform(ctx, shape, kind), 2), ctx.scalar(half - 1, kind))
     return ctx.scaled(ctx.add(ops.ErfInv(symmetric)), math.sqrt(2))
 
 
@@ -96,22 +99,48 @@ def dropout(ctx: Context, input: Value, p: float, train: bool) -> Value:
     return native_dropout(ctx, input, p, train)[0]
 
 
+def drawn(ctx: Context, draw: Callable[[ElementType], Value]) -> Value:
+    """Returns numbers of the result's type, which `draw` draws in a type of at least 32 bits: of complex ones each
+    part."""
+    kind = ctx.result.element_type
+    if isinstance(kind, ComplexType):
+        return ctx.shaped(ctx.add(ops.Complex(draw(kind.element_type), draw(kind.element_type))))
+    return ctx.shaped(draw(accumulation_type(kind)))
+
+
+def between(ctx: Context, shape: Sequence[Extent], low: float, high: float) -> Value:
+    """Returns numbers of the result's type in [low, high)."""
+    found = drawn(ctx, lambda kind: moved(ctx, uniform(ctx, shape, kind), low, high - low))
+    kind = found.type.element_type
+    if isinstance(kind, ComplexType) or low >= high:
+        return found
+    # The last numbers below the end are rounded to it, by the sum or in the result's type.
+    last = np.nextafter(np.asarray(high, kind.dtype), np.asarray(-math.inf, kind.dtype))
+    return ctx.binary(ops.Minimum, found, ctx.full_like(found, float(last)))
+
+
+def normals(ctx: Context, shape: Sequence[Extent], mean: float = 0, std: float = 1) -> Value:
+    """Returns numbers of the result's type of a normal distribution; complex ones have a mean for each part."""
+    scale = std / math.sqrt(2) if isinstance(ctx.result.element_type, ComplexType) else std
+    return drawn(ctx, lambda kind: moved(ctx, normal(ctx, shape, kind), mean, scale))
+
+
 @rule("aten.rand.default", "aten.rand_like.default")
 def rand(ctx: Context, *given: object) -> Value:
     """rand(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.shaped(uniform(ctx, ctx.shape))
+    return between(ctx, ctx.shape, 0, 1)
 
 
 @rule("aten.randn.default", "aten.randn_like.default")
 def randn(ctx: Context, *given: object) -> Value:
     """randn(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return ctx.shaped(normal(ctx, ctx.shape))
+    return normals(ctx, ctx.shape)
 
 
 @rule("aten.normal.float_float")
 def normal_of(ctx: Context, mean: float, std: float, *given: object, generator: None = None) -> Value:
     """normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ...) -> Tensor"""
-    return ctx.shaped(moved(ctx, normal(ctx, ctx.shape), mean, std))
+    return normals(ctx, ctx.shape, mean, std)
 
 
 @rule("prims.normal.default")
@@ -126,13 +155,13 @@ def prims_normal(
 @rule("aten.normal_functional.default")
 def normal_functional(ctx: Context, x: Value, mean: float = 0, std: float = 1, *, generator: None = None) -> Value:
     """normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor"""
-    return ctx.shaped(moved(ctx, normal(ctx, ctx.extents(x)), mean, std))
+    return normals(ctx, ctx.extents(x), mean, std)
 
 
 @rule("aten.uniform.default")
 def uniform_functional(ctx: Context, x: Value, from_: float = 0, to: float = 1, *, generator: None = None) -> Value:
     """uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor"""
-    return ctx.shaped(moved(ctx, uniform(ctx, ctx.extents(x)), from_, to - from_))
+    return between(ctx, ctx.extents(x), from_, to)
 
 
 def moved(ctx: Context, x: Value, offset: float, scale: float = 1) -> Value:
@@ -192,8 +221,51 @@ def randperm(ctx: Context, n: int) -> Value:
 @rule("aten.exponential.default")
 def exponential(ctx: Context, x: Value, lambd: float = 1, *, generator: None = None) -> Value:
     """exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor"""
-    negative = ctx.add(ops.Negate(uniform(ctx, ctx.extents(x))))
-    return ctx.shaped(ctx.scaled(ctx.add(ops.LogPlusOne(negative)), -1 / lambd))
+    return drawn(ctx, lambda kind: ctx.scaled(exponential_of(ctx, ctx.extents(x), kind), 1 / lambd))
+
+
+def exponential_of(ctx: Context, shape: Sequence[Extent], kind: ElementType) -> Value:
+    """Returns positive numbers of f32 or f64 of the standard exponential distribution."""
+    drawn = uniform(ctx, shape, kind)
+    # Zero stands for the numbers below the next one: their middle is positive, as all of PyTorch's numbers are.
+    least = ctx.full_like(drawn, 2.0**-54 if kind is F64 else 2.0**-25)
+    return ctx.add(ops.Negate(ctx.add(ops.LogPlusOne(ctx.add(ops.Negate(ctx.binary(ops.Maximum, drawn, least)))))))
+
+
+@rule("aten.multinomial.default")
+def multinomial(
+    ctx: Context, x: Value, num_samples: int, replacement: bool = False, *, generator: None = None
+) -> Value:
+    """multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor"""
+    check_not_negative(ctx, x, "probability tensor contains either `inf`, `nan` or element < 0")
+    weights, last = ctx.convert(x, F64), x.type.rank - 1
+    if replacement or (isinstance(num_samples, int) and num_samples == 1):
+        return _first_above(ctx, weights)
+    # The first events of processes with these rates, in the order of their times.
+    rates = ctx.over(weights, exponential_of(ctx, ctx.extents(x), F64))
+    order = ctx.sort([rates, ctx.iota_like(x, last)], last, True)[1]
+    return ctx.slice(order, last, 0, num_samples)
+
+
+def _first_above(ctx: Context, weights: Value) -> Value:
+    """Returns the places at which the sum of weights exceeds a share of all of it that is drawn."""
+    *outer, count = ctx.extents(weights)
+    last, drawn = len(outer), ctx.shape
+    sums = ctx.cumulative(ops.Add, weights, last)
+    total = ctx.reduce(ops.Maximum, sums, [last], keep=True)
+    limits = ctx.unsqueeze(ctx.times(uniform(ctx, drawn, F64), ctx.broadcast(total, drawn)), [last + 1])
+    wide = (*drawn, count)
+    along = [*range(last), last + 1]
+    places = ctx.broadcast_in_dim(ctx.iota_like(weights, last), wide, along)
+    # Sums are rounded, so that one may differ from the one before it even where a weight is zero.
+    has_weight = ctx.compare("GT", weights, ctx.full_like(weights, 0))
+    last_place = ctx.reduce(
+        ops.Maximum, ctx.select(has_weight, ctx.iota_like(weights, last), ctx.scalar(0, I64)), [last], keep=True
+    )
+    is_above = ctx.compare("GT", ctx.broadcast_in_dim(sums, wide, along), limits)
+    is_above = ctx.binary(ops.And, is_above, ctx.broadcast_in_dim(has_weight, wide, along))
+    none = ctx.broadcast_in_dim(last_place, wide, along)
+    return ctx.reduce(ops.Minimum, ctx.select(is_above, places, none), [last + 1])
 
 
 def until_accepted(
