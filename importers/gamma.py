@@ -67,7 +67,31 @@ def lower_and_upper(emit: Emitter, a: Value, x: Value) -> tuple[Value, Value]:
     lower, upper = emit.times(scale, found[1]), emit.times(scale, found[4])
     below = emit.select(is_series, lower, emit.minus(one, upper))
     above = emit.select(is_series, emit.minus(one, lower), upper)
+    is_tiny = emit.binary(ops.And, is_series, emit.compare("LT", a, emit.full_like(a, TINY)))
+    above = emit.select(is_tiny, _upper_of_tiny(emit, a, x), above)
     return emit.select(is_vast, normal[0], below), emit.select(is_vast, normal[1], above)
+
+
+TINY = 1 / 64
+"""Below this the upper function of small numbers is about as small as `a`: the rest of the lower one has no digits."""
+
+LOG_GAMMA = (0.5772156649015329, 1.6449340668482264, 1.2020569031595942, 1.0823232337111382, 1.03692775514337)
+LOG_GAMMA += (1.0173430619844491, 1.0083492773819228, 1.0040773561979443, 1.0020083928260822, 1.0009945751278181)
+"""The Euler constant and values of the zeta function, of which the series of log gamma(1 + a) consists (DLMF 5.7.3)."""
+
+
+def _upper_of_tiny(emit: Emitter, a: Value, x: Value) -> Value:
+    """Returns the upper function of a tiny `a` and x < 1 + a, by an alternating series (DLMF 8.7.1): one less
+    x^a / gamma(1 + a) * (1 + a * the sum of (-x)^n / (n! (a + n)) from n = 1 on)."""
+    one, total, log_gamma = emit.full_like(x, 1), emit.full_like(x, 0), emit.full_like(x, 0)
+    for n in range(18, 0, -1):
+        part = emit.plus(total, emit.over(one, emit.plus(a, emit.full_like(a, n))))
+        total = emit.times(part, emit.scaled(x, -1 / n))
+    for n, factor in reversed(list(enumerate(LOG_GAMMA, 1))):
+        log_gamma = emit.times(emit.scaled(a, -1), emit.plus(log_gamma, emit.full_like(a, factor / n)))
+    exponent = emit.minus(emit.times(a, emit.add(ops.Log(x))), log_gamma)
+    rest = emit.times(emit.times(a, emit.add(ops.Exponential(exponent))), total)
+    return emit.add(ops.Negate(emit.plus(emit.add(ops.ExponentialMinusOne(exponent)), rest)))
 
 
 VAST = 1e6
