@@ -125,6 +125,25 @@ def normals(ctx: Context, shape: Sequence[Extent], mean: float = 0, std: float =
     return drawn(ctx, lambda kind: moved(ctx, normal(ctx, shape, kind), mean, scale))
 
 
+@rule("aten.rrelu_with_noise_functional.default")
+def rrelu(
+    ctx: Context,
+    x: Value,
+    noise: Value,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: None = None,
+) -> tuple[Value, Value]:
+    """rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333,
+    bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)"""
+    is_positive = ctx.compare("GT", x, ctx.full_like(x, 0))
+    if not training:
+        return ctx.select(is_positive, x, ctx.scaled(x, (lower + upper) / 2)), noise
+    slopes = ctx.select(is_positive, ctx.full_like(x, 1), between(ctx, ctx.extents(x), lower, upper))
+    return ctx.times(x, slopes), slopes
+
+
 @rule("aten.rand.default", "aten.rand_like.default")
 def rand(ctx: Context, *given: object) -> Value:
     """rand(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
@@ -173,6 +192,13 @@ def moved(ctx: Context, x: Value, offset: float, scale: float = 1) -> Value:
 def bernoulli(ctx: Context, x: Value, *, generator: None = None) -> Value:
     """bernoulli(Tensor self, *, Generator? generator=None) -> Tensor"""
     return ctx.shaped(ctx.compare("LT", uniform(ctx, ctx.extents(x)), ctx.convert(x, F32)))
+
+
+@rule("aten.bernoulli.Tensor")
+def bernoulli_of(ctx: Context, x: Value, p: Value, *, generator: None = None) -> Value:
+    """bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor"""
+    limits = ctx.broadcast(ctx.convert(p, F32), ctx.shape)
+    return ctx.shaped(ctx.compare("LT", uniform(ctx, ctx.shape), limits))
 
 
 @rule("aten.bernoulli.p")

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 stats = pytest.importorskip("scipy.stats")
 
 from torch.distributions import Categorical, Dirichlet, Gamma
+from torch.nn.functional import rrelu
 
 pytestmark = pytest.mark.torch
 
@@ -215,3 +216,27 @@ def test_categorical_of_distributions() -> None:
     weights = torch.tensor([[1.0, 3.0]])
     drawn = compiled(lambda p: Categorical(p, validate_args=False).sample((COUNT,)))(weights)
     require_shares(drawn, [1.0, 3.0])
+
+
+def test_bernoulli_of_probabilities() -> None:
+    shares = torch.tensor([0.0, 0.3, 1.0])
+    fast = compiled(lambda p: torch.zeros(COUNT, 3).bernoulli_(p), options={"fallback": False})
+    drawn = fast(shares)
+    assert drawn.unique().tolist() == [0, 1]
+    assert float((drawn.mean(0) - shares).abs().max()) < 0.02
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_rrelu(training: bool) -> None:
+    """Negative numbers have slopes that are drawn, by which their gradients are scaled, too."""
+    x = torch.linspace(-3, 3, COUNT, requires_grad=True)
+    fast = compiled(lambda x: rrelu(x, 0.2, 0.6, training=training), options={"fallback": False})
+    y = fast(x)
+    y.sum().backward()
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad, torch.where(x > 0, 1.0, (y / x).detach()))
+    slopes = x.grad[x < 0]
+    if training:
+        assert stats.kstest(slopes.numpy(), stats.uniform(0.2, 0.4).cdf).pvalue > 1e-3
+    else:
+        torch.testing.assert_close(slopes, torch.full_like(slopes, 0.4))
