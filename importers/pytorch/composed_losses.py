@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch._decomp import decomposition_table
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn.modules import linear_cross_entropy  # noqa: F401, it registers the ops
 
 from trivium.importers.pytorch.composition import composed
+
+ATEN = torch.ops.aten
+AVERAGED = ATEN.mse_loss_backward.default, ATEN.smooth_l1_loss_backward.default, ATEN.huber_loss_backward.default
+
+
+def _of_any_count(gradient: Any) -> Any:
+    """Returns PyTorch's decomposition of the gradient of a loss, which divides by the number of elements, for no
+    elements as well."""
+
+    def of_any_count(grad_output: Tensor, self: Tensor, *given: Any) -> Tensor:
+        is_empty = statically_known_true(self.numel() == 0)
+        return torch.zeros_like(self) if is_empty else gradient(grad_output, self, *given)
+
+    return of_any_count
+
+
+for op in AVERAGED:
+    composed(str(op))(_of_any_count(decomposition_table[op]))
 
 
 def _rows(

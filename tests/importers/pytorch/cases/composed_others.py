@@ -16,7 +16,15 @@ BETA = (
 )
 WITH_NUMBER = "xlogy.Scalar_Other", "special_xlog1py.other_scalar"
 
+LOSSES = {"mse_loss": (), "smooth_l1_loss": (0.7,), "huber_loss": (0.7,)}
+
 CASES = [
+    *(
+        case(f"{loss}_backward.default", f(*size), f(*shape), f(*shape), reduction, *given)
+        for loss, given in LOSSES.items()
+        for shape in ((3, 4), (0, 4))
+        for reduction, size in enumerate((shape, (), ()))
+    ),
     *(case("_cdist_forward.default", f(2, 4, 3), f(2, 5, 3), power, None) for power in DISTANCES),
     *(case("_pdist_forward.default", f(5, 3), power) for power in DISTANCES),
     *(
