@@ -16,20 +16,47 @@ from trivium.ir.func import Module
 from trivium.ir.interpreter import FAILURES
 from trivium.ir.known import STAYING, evaluate_known
 from trivium.ir.ops import (
+    Abs,
+    Add,
     BroadcastInDim,
+    Ceil,
+    Clamp,
+    Concatenate,
     Constant,
     Convert,
+    Divide,
     DynamicSlice,
+    Floor,
     Gather,
     Iota,
+    Maximum,
+    Minimum,
+    Multiply,
+    Negate,
+    Pad,
+    Remainder,
     Reshape,
+    Reverse,
+    RoundNearestAfz,
+    RoundNearestEven,
+    Select,
+    Sign,
     Slice,
+    Sqrt,
+    Subtract,
+    Transpose,
 )
 from trivium.ir.ops.quantization import evaluate_op
-from trivium.ir.types import TensorType, is_float, is_integer
+from trivium.ir.types import TensorType, is_boolean, is_float, is_integer
 
 _STAYING = Constant | Iota | STAYING
 _PICKING = Slice | DynamicSlice | Gather | Reshape
+_MOVING = Constant | Iota | _PICKING | BroadcastInDim | Concatenate | Pad | Reverse | Transpose | Select
+_ROUNDING = Ceil | Floor | RoundNearestAfz | RoundNearestEven | Convert | Sign
+_ALIKE = _MOVING | _ROUNDING | Abs | Add | Clamp | Divide | Maximum | Minimum | Multiply | Negate | Remainder | Sqrt
+_ALIKE |= Subtract
+"""The ops whose floats are the same, to the last bit, if they are computed when the program runs. Sums of many numbers
+and most functions are rounded otherwise there."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +69,8 @@ class FoldConstants(Pass):
     op that reads more than `read` elements is also kept, unless it only picks some of them.
 
     Integers that are rounded from at most `places` numbers, which follow from `iota`, are constants too: such as the
-    places that resizing reads, which may follow a rule.
+    places that resizing reads, which may follow a rule. The program may compute these numbers as well, for weights that
+    belong to the places, so they must be the same there.
     """
 
     limit: int = 1 << 14
@@ -94,6 +122,8 @@ def _rounds(op: Convert) -> bool:
 
 def _fold_places(op: Convert, most: int) -> bool:
     """Folds an op that depends on constants alone, with all ops that it follows from."""
+    if not _is_computed_alike(op, most):
+        return False
     try:
         with np.errstate(all="ignore"):
             array = evaluate_known(op.result, most)
@@ -103,6 +133,26 @@ def _fold_places(op: Convert, most: int) -> bool:
         return False
     replace(op, (Constant(value=DenseElements(array, op.result.type), location=op.location).result,))
     return True
+
+
+def _is_computed_alike(op: Operation, most: int) -> bool:
+    """Whether an op follows from few ops, all of which compute the same floats whenever they are evaluated."""
+    followed, open_ops = {op}, [op]
+    while open_ops:
+        current = open_ops.pop()
+        if not isinstance(current, _ALIKE) and any(_has_floats(kind) for kind in current.result_types):
+            return False
+        for value in current.operands:
+            if value.defining_op is None or len(followed) > most:
+                return False
+            if value.defining_op not in followed:
+                followed.add(value.defining_op)
+                open_ops.append(value.defining_op)
+    return True
+
+
+def _has_floats(kind: object) -> bool:
+    return isinstance(kind, TensorType) and not is_integer(kind.element_type) and not is_boolean(kind.element_type)
 
 
 def _keeps_splats(op: Op) -> bool:

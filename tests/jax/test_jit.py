@@ -112,3 +112,16 @@ def test_arrays_that_are_changed_in_place(transform):
         jax.tree.leaves(applied(trivium.jit(sums_in_place))), jax.tree.leaves(applied(sums_in_place)), strict=True
     ):
         np.testing.assert_allclose(found, expected)
+
+
+def test_weights_belong_to_the_places_that_they_weigh():
+    """Where the coordinates of a turned image are nearly whole, place and weight must follow from the same numbers."""
+    turn, shift = jnp.array([[1.1, 0.2], [-0.1, 0.9]]), jnp.array([0.3, 1.0])
+
+    def turned(image):
+        places = jnp.stack(jnp.meshgrid(*map(jnp.arange, image.shape), indexing="ij"), -1).astype(jnp.float32)
+        coordinates = jnp.einsum("ij,...j->i...", turn, places) + shift[:, None, None]
+        return jax.scipy.ndimage.map_coordinates(image, list(coordinates), 1, mode="reflect")
+
+    image = jnp.sin(jnp.arange(99.0) ** 2).reshape(9, 11)
+    np.testing.assert_allclose(trivium.jit(turned)(image), turned(image), atol=1e-5)

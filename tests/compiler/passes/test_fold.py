@@ -209,3 +209,25 @@ def test_numbers_that_wrap_around_cause_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert FoldConstants().run(module)
+
+
+def test_places_follow_from_floats_that_are_the_same_in_the_program() -> None:
+    """Sums of products are rounded otherwise there, where they may be part of the weights of these places."""
+
+    def places(multiplied: Callable[[Builder, Value, Value], Value]) -> Module:
+        def body(b):
+            numbers, factors = b.add(ops.Iota(0, result=tensor(5, 3))), constant(b, np.full((3,), 0.7, np.float32))
+            return b.add(ops.Convert(multiplied(b, numbers, factors), result=tensor(5, of=I32)))
+
+        return folded(body)
+
+    def product(b: Builder, numbers: Value, factors: Value) -> Value:
+        return b.add(ops.DotGeneral(numbers, factors, ops.DotDimensionNumbers((), (), (1,), (0,))))
+
+    def scaled(b: Builder, numbers: Value, factors: Value) -> Value:
+        wide = b.add(ops.BroadcastInDim(factors, (1,), result=tensor(5, 3)))
+        column = b.add(ops.Slice(b.add(ops.Multiply(numbers, wide)), (0, 0), (5, 1), (1, 1)))
+        return b.add(ops.Floor(b.add(ops.Reshape(column, result=tensor(5)))))
+
+    assert "convert" in names(places(product))
+    assert "convert" not in names(places(scaled))
