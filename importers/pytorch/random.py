@@ -252,10 +252,10 @@ def exponential(ctx: Context, x: Value, lambd: float = 1, *, generator: None = N
 
 def exponential_of(ctx: Context, shape: Sequence[Extent], kind: ElementType) -> Value:
     """Returns positive numbers of f32 or f64 of the standard exponential distribution."""
-    drawn = uniform(ctx, shape, kind)
+    shares = uniform(ctx, shape, kind)
     # Zero stands for the numbers below the next one: their middle is positive, as all of PyTorch's numbers are.
-    least = ctx.full_like(drawn, 2.0**-54 if kind is F64 else 2.0**-25)
-    return ctx.add(ops.Negate(ctx.add(ops.LogPlusOne(ctx.add(ops.Negate(ctx.binary(ops.Maximum, drawn, least)))))))
+    shares = ctx.binary(ops.Maximum, shares, ctx.full_like(shares, 2.0**-54 if kind is F64 else 2.0**-25))
+    return ctx.add(ops.Negate(ctx.add(ops.LogPlusOne(ctx.add(ops.Negate(shares))))))
 
 
 @rule("aten.multinomial.default")
@@ -276,22 +276,19 @@ def multinomial(
 def _first_above(ctx: Context, weights: Value) -> Value:
     """Returns the places at which the sum of weights exceeds a share of all of it that is drawn."""
     *outer, count = ctx.extents(weights)
-    last, drawn = len(outer), ctx.shape
+    last, shape = len(outer), ctx.shape
     sums = ctx.cumulative(ops.Add, weights, last)
     total = ctx.reduce(ops.Maximum, sums, [last], keep=True)
-    limits = ctx.unsqueeze(ctx.times(uniform(ctx, drawn, F64), ctx.broadcast(total, drawn)), [last + 1])
-    wide = (*drawn, count)
-    along = [*range(last), last + 1]
-    places = ctx.broadcast_in_dim(ctx.iota_like(weights, last), wide, along)
+    limits = ctx.unsqueeze(ctx.times(uniform(ctx, shape, F64), ctx.broadcast(total, shape)), [last + 1])
     # Sums are rounded, so that one may differ from the one before it even where a weight is zero.
-    has_weight = ctx.compare("GT", weights, ctx.full_like(weights, 0))
-    last_place = ctx.reduce(
-        ops.Maximum, ctx.select(has_weight, ctx.iota_like(weights, last), ctx.scalar(0, I64)), [last], keep=True
-    )
-    is_above = ctx.compare("GT", ctx.broadcast_in_dim(sums, wide, along), limits)
-    is_above = ctx.binary(ops.And, is_above, ctx.broadcast_in_dim(has_weight, wide, along))
-    none = ctx.broadcast_in_dim(last_place, wide, along)
-    return ctx.reduce(ops.Minimum, ctx.select(is_above, places, none), [last + 1])
+    has_weight, places = ctx.compare("GT", weights, ctx.full_like(weights, 0)), ctx.iota_like(weights, last)
+    last_place = ctx.reduce(ops.Maximum, ctx.select(has_weight, places, ctx.scalar(0, I64)), [last], keep=True)
+
+    def for_each(x: Value) -> Value:
+        return ctx.broadcast_in_dim(x, (*shape, count), [*range(last), last + 1])
+
+    is_above = ctx.binary(ops.And, ctx.compare("GT", for_each(sums), limits), for_each(has_weight))
+    return ctx.reduce(ops.Minimum, ctx.select(is_above, for_each(places), for_each(last_place)), [last + 1])
 
 
 def until_accepted(
