@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -210,12 +211,25 @@ def function_graph(graph: tf.Graph, name: str) -> tf.Graph:
     built = _OLDER.setdefault(holder, {})
     if name not in built:
         definition = _definition(holder, name) if found is None else found.definition
-        with holder.as_default():
+        with _Library(holder).as_default() as library:
             built[name] = function_def_to_graph(_with_calls(definition, holder))
+        built[name].library = library  # TensorFlow's own reference, to the graph around it, is weak
     return built[name]
 
 
-_OLDER: WeakKeyDictionary[tf.Graph, dict[str, tf.Graph]] = WeakKeyDictionary()
+_OLDER: WeakKeyDictionary[tf.Graph, dict[str, Any]] = WeakKeyDictionary()
+
+
+class _Library(FuncGraph):
+    """The graph around one that is built from a definition: what no graph around has may be called by the definition,
+    and TensorFlow's context has it. Such are the functions that a gradient calls whose forward function ran before."""
+
+    def __init__(self, around: tf.Graph):
+        with around.as_default():
+            super().__init__("library")
+
+    def _is_function(self, name: str) -> bool:
+        return not _holder(self.outer_graph, name)._is_function(name) and context.context().has_function(name)
 
 
 def _definition(holder: tf.Graph, name: str) -> FunctionDef:

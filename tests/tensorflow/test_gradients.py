@@ -121,3 +121,26 @@ def test_a_call_is_one_node() -> None:
     nodes = [x for x in graph.get_operations() if x.type not in ("Placeholder", "Identity", "NoOp")]
     assert [x.type for x in nodes] == ["ReadVariableOp", "PyFuncStateless"]
     assert nodes[1].name == "wave"
+
+
+def test_custom_gradients_of_functions_that_ran_before() -> None:
+    @tf.function(autograph=False)
+    def loop(x: Any) -> Any:
+        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), [0, x])[1]
+
+    outer = tf.function(lambda x: loop(x) + 1, autograph=False)
+
+    @tf.custom_gradient
+    def powers(x: Any) -> Any:
+        return outer(x), lambda dy: dy * x
+
+    def calculate(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = powers(x)
+        return y, tape.gradient(y, x)
+
+    x = tf.constant([0.5, 2.0])
+    calculate(x)  # after this, functions of TensorFlow's context are called by those that are traced
+    for result, expected in zip(trivium.tensorflow.function(calculate, fallback=False)(x), calculate(x), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
