@@ -313,7 +313,9 @@ class DynamicEmitter(Emitter):
         return self.dot(lhs, rhs, ([len(batch) + 1], [len(batch)]), (places, places), element_type)
 
     def gather(self, x: Value, indices: Value, numbers: ops.GatherDimensionNumbers, sizes: Sequence[Extent]) -> Value:
-        """Returns the windows of `x` of the shape `sizes` that begin at `indices`."""
+        """Returns the windows of `x` of the shape `sizes` that begin at `indices`, without those of an empty batch."""
+        batching = numbers.operand_batching_dims
+        sizes = [smaller(self, self.extent(x, d), 1) if d in batching else size for d, size in enumerate(sizes)]
         known = numbers_of(sizes)
         if known is not None:
             return self.add(ops.Gather(x, indices, dimension_numbers=numbers, slice_sizes=known))

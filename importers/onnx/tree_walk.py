@@ -53,7 +53,7 @@ def _feature(ctx: Context, rows: Value, feature: Value) -> Value:
         collapsed_slice_dims=(1,), operand_batching_dims=(0,), start_indices_batching_dims=(0,), start_index_map=(1,),
         index_vector_dim=2,
     )  # fmt: skip
-    return ctx.add(ops.Gather(rows, ctx.unsqueeze(feature, [2]), numbers, slice_sizes=[1, 1]))
+    return ctx.gather(rows, ctx.unsqueeze(feature, [2]), numbers, [1, 1])
 
 
 def _holds(ctx: Context, value: Value, forest: Forest, at: Value) -> Value:

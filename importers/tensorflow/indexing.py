@@ -79,13 +79,15 @@ def resource_gather_nd(ctx: Context, resource: Operand, indices: Value) -> Value
 def gathered_nd(ctx: Context, x: Value, indices: Value) -> Value:
     count, depth = indices.type.rank - 1, _depth(ctx, indices)
     rest = ctx.extents(x)[depth:]
+    if 0 in indices.type.shape[:-1] or 0 in x.type.shape[:depth]:
+        return ctx.full((*ctx.extents(indices)[:-1], *rest), 0, x.type.element_type)
     numbers = ops.GatherDimensionNumbers(
         offset_dims=tuple(range(count, count + len(rest))),
         collapsed_slice_dims=tuple(range(depth)),
         start_index_map=tuple(range(depth)),
         index_vector_dim=count,
     )
-    return ctx.gather(x, indices, numbers, [*(1,) * depth, *rest])
+    return ctx.gather(x, indices, numbers, [*(ctx.one_of(x, d) for d in range(depth)), *rest])
 
 
 def _depth(ctx: Context, indices: Value) -> int:

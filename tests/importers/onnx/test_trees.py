@@ -148,6 +148,10 @@ def test_numbers_of_64_bits() -> None:
     check_rows("TreeEnsembleRegressor", ROWS.astype(np.float64), tolerance=1e-6, **options)
 
 
+def test_no_rows() -> None:
+    check_rows("TreeEnsemble", ROWS[:0], version=5, **forest(np.float32))
+
+
 def test_deep_trees_run_in_a_loop() -> None:
     """A chain of nodes, each of which leads to a leaf or to the next one."""
     depth = 70

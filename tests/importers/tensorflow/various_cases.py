@@ -223,6 +223,11 @@ SUMS_OF_OTHERS = [
     for reverse in (False, True)
     for x in (normal(2, 5, 3), ints(3, -4, 5).reshape(1, 3), normal(2, 1), COMPLEX.reshape(1, -1))
 ]
+NO_ROWS = [
+    case("GatherV2", lambda x: tf.gather(x, tf.zeros([tf.shape(x)[0], 2], tf.int32), batch_dims=1), normal(0, 5, 3)),
+    case("GatherNd", lambda x: tf.gather_nd(x, tf.zeros([0, 2, 2], tf.int32)), normal(0, 5, 3)),
+    case("GatherNd", lambda x: tf.gather_nd(x, tf.zeros([2, 0, 1], tf.int32)), normal(3, 5)),
+]
 VARIOUS_CASES: list[Case] = [
-    *(*BITS, *GRADIENTS, *FORMATS, *SPARSE, *QUANTIZED, *COLORS, *BEST, *WINDOWS, *PLACES, *SUMS_OF_OTHERS),
+    *(*BITS, *GRADIENTS, *FORMATS, *SPARSE, *QUANTIZED, *COLORS, *BEST, *WINDOWS, *PLACES, *SUMS_OF_OTHERS, *NO_ROWS),
 ]
