@@ -37,6 +37,60 @@ def matrix_solve(ctx: Context, matrix: Value, rhs: Value, *, adjoint: bool) -> V
     return _solved(ctx, *_same_batch(ctx, matrix, rhs), adjoint)
 
 
+@rule("BandedTriangularSolve")
+def banded_triangular_solve(ctx: Context, matrix: Value, rhs: Value, *, lower: bool, adjoint: bool) -> Value:
+    """BandedTriangularSolve(matrix, rhs; lower=true, adjoint=false) -> output"""
+    *batch, bands, size = matrix.type.static_shape
+    row, column = (ctx.iota((size, size), d, I32) for d in range(2))
+    away = ctx.minus(row, column) if lower else ctx.minus(column, row)
+    whole = ctx.full((*batch, size, size), 0, matrix.type.element_type)
+    for index in range(bands):
+        # The diagonal is the first band of a lower matrix, and the last one of an upper matrix.
+        distance = index if lower else bands - 1 - index
+        band = ctx.squeeze(ctx.slice(matrix, len(batch), index, index + 1), [len(batch)])
+        is_here = ctx.compare("EQ", away, ctx.scalar(distance, I32))
+        whole = ctx.select(is_here, ctx.unsqueeze(band, [len(batch) + 1]), whole)
+    return _triangular(ctx, *_same_batch(ctx, whole, rhs), lower, adjoint)
+
+
+@rule("MatrixSolveLs")
+def matrix_solve_ls(ctx: Context, matrix: Value, rhs: Value, l2_regularizer: Value, *, fast: bool) -> Value:
+    """MatrixSolveLs(matrix, rhs, l2_regularizer; fast=true) -> output"""
+    *batch, rows, columns = matrix.type.static_shape
+    if not matrix.type.size or not rhs.type.size:
+        return ctx.full((*batch, columns, rhs.type.static_shape[-1]), 0, matrix.type.element_type)
+    if not fast:
+        return _least_norm(ctx, matrix, rhs)
+    other = adjoint(ctx, matrix)
+    if rows >= columns:
+        return _from_gramian(ctx, ctx.matmul(other, matrix), l2_regularizer, ctx.matmul(other, rhs))
+    return ctx.matmul(other, _from_gramian(ctx, ctx.matmul(matrix, other), l2_regularizer, rhs))
+
+
+def _from_gramian(ctx: Context, gramian: Value, regularizer: Value, rhs: Value) -> Value:
+    """Returns the solution for a positive definite matrix, to whose diagonal a number is added."""
+    kind = gramian.type.element_type
+    ones = identities(ctx, gramian.type.static_shape, kind)
+    raised = ctx.plus(gramian, ctx.times(ones, ctx.convert(regularizer, kind)))
+    factor = ctx.add(ops.Cholesky(raised, lower=True))
+    return _triangular(ctx, factor, _triangular(ctx, factor, rhs, True, False), True, True)
+
+
+def _least_norm(ctx: Context, matrix: Value, rhs: Value) -> Value:
+    """Returns the smallest solution with the least squares. What is left of a singular value by rounding is zero."""
+    values, left, right = _singular(ctx, matrix, ord("S"))
+    if is_complex(matrix.type.element_type):
+        values = ctx.add(ops.Real(values))
+    last = values.type.rank - 1
+    most = ctx.reduce(ops.Maximum, values, [last], keep=True)
+    least = ctx.scaled(most, float(np.finfo(values.type.element_type.dtype).eps) * values.type.static_shape[-1])
+    inverses = ctx.over(ctx.constant_like(values, 1), values)
+    inverses = ctx.select(ctx.compare("GT", values, least), inverses, ctx.constant_like(values, 0))
+    seen = ctx.matmul(adjoint(ctx, left), rhs)
+    scaled = ctx.times(ctx.convert(ctx.unsqueeze(inverses, [last + 1]), rhs.type.element_type), seen)
+    return ctx.matmul(right, scaled)
+
+
 @rule("MatrixInverse")
 def matrix_inverse(ctx: Context, input: Value, *, adjoint: bool) -> Value:
     """MatrixInverse(input; adjoint=false) -> output"""

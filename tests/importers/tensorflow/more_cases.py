@@ -52,6 +52,30 @@ LINALG = [
         for a in FLAGS
         for x, y in ((SQUARE, normal(2, 4, 3)), (COMPLEX, COMPLEX[..., :2]))
     ),
+    *(
+        case(
+            "BandedTriangularSolve",
+            lambda x, y, lower=lower, adjoint=adjoint: tf.linalg.banded_triangular_solve(x, y, lower, adjoint),
+            x + 3,
+            y,
+        )
+        for lower in FLAGS
+        for adjoint in FLAGS
+        for x, y in ((SQUARE[0, :2], normal(2, 4, 3)), (COMPLEX[:, :3], COMPLEX[..., :2]))
+    ),
+    *(
+        case(
+            "MatrixSolveLs",
+            lambda x, y, fast=fast: raw.MatrixSolveLs(matrix=x, rhs=y, l2_regularizer=fast * 0.1, fast=fast),
+            x,
+            y,
+        )
+        for fast, x, y in (
+            *((fast, x, normal(2, x.shape[1], 3)) for fast in FLAGS for x in (normal(2, 5, 3), normal(2, 3, 5))),
+            *((fast, COMPLEX[:, :3].swapaxes(1, 2), COMPLEX[..., :2]) for fast in FLAGS),
+            (False, SQUARE[..., [0, 1, 0, 3]], normal(2, 4, 3)),
+        )
+    ),
     *(case("MatrixInverse", lambda x, a=a: raw.MatrixInverse(input=x, adjoint=a), COMPLEX) for a in FLAGS),
     case("Lu", lambda x: raw.Lu(input=x), SQUARE),
     case("MatrixDeterminant", lambda x: raw.MatrixDeterminant(input=x), SQUARE),
