@@ -30,29 +30,35 @@ def rgb_to_hsv(ctx: Context, images: Value) -> Value:
 def hsv_to_rgb(ctx: Context, images: Value) -> Value:
     """HSVToRGB(images) -> output"""
     hue, saturation, value = _channels(ctx, images)
-    zero, one = ctx.constant_like(hue, 0), ctx.constant_like(hue, 1)
-    around = ctx.scaled(hue, 6)
+    rest = ctx.minus(ctx.constant_like(hue, 1), saturation)
+    tones = _tones(ctx, hue)
+    return _joined(ctx, *(ctx.times(ctx.plus(rest, ctx.times(saturation, on)), value) for on in tones))
 
-    def mixed(distance: Value) -> Value:
-        """Returns a channel that is on where its distance from it on the circle is small."""
-        on = ctx.binary(ops.Minimum, ctx.binary(ops.Maximum, distance, zero), one)
-        return ctx.times(ctx.plus(ctx.minus(one, saturation), ctx.times(saturation, on)), value)
+
+def _tones(ctx: Context, hue: Value) -> list[Value]:
+    """Returns how far each channel is on, from 0 to 1: where its distance from the hue on the circle is small."""
+    zero, one, two = (ctx.constant_like(hue, number) for number in range(3))
+    around = ctx.scaled(hue, 6)
 
     def away(place: float) -> Value:
         return ctx.add(ops.Abs(ctx.minus(around, ctx.constant_like(around, place))))
 
-    red = mixed(ctx.minus(away(3), one))
-    green, blue = (mixed(ctx.minus(ctx.constant_like(hue, 2), away(place))) for place in (2, 4))
-    return _joined(ctx, red, green, blue)
+    distances = [ctx.minus(away(3), one), *(ctx.minus(two, away(place)) for place in (2, 4))]
+    return [ctx.binary(ops.Minimum, ctx.binary(ops.Maximum, x, zero), one) for x in distances]
 
 
 @rule("AdjustHue")
 def adjust_hue(ctx: Context, images: Value, delta: Value) -> Value:
     """AdjustHue(images, delta) -> output"""
-    hue, saturation, value = _channels(ctx, rgb_to_hsv(ctx, ctx.convert(images, F32)))
-    turned = ctx.plus(hue, delta)
+    wide = ctx.convert(images, F32)
+    last = [images.type.rank - 1]
+    least, most = (ctx.reduce(op, wide, last, keep=True) for op in (ops.Minimum, ops.Maximum))
+    turned = ctx.plus(_channels(ctx, rgb_to_hsv(ctx, wide))[0], delta)
     turned = ctx.minus(turned, ctx.add(ops.Floor(turned)))
-    return ctx.convert(hsv_to_rgb(ctx, _joined(ctx, turned, saturation, value)), images.type.element_type)
+    # The least and the largest channel stay as they are, so that colours may be negative.
+    span = ctx.minus(most, least)
+    channels = (ctx.plus(least, ctx.times(span, on)) for on in _tones(ctx, turned))
+    return ctx.convert(_joined(ctx, *channels), images.type.element_type)
 
 
 @rule("AdjustSaturation")

@@ -130,7 +130,7 @@ def qr(ctx: Context, input: Value, *, full_matrices: bool) -> tuple[Value, Value
     *batch, rows, columns = input.type.static_shape
     count, kind = rows if full_matrices else min(rows, columns), input.type.element_type
     if not input.type.size:
-        q, r = (identities(ctx, result.static_shape, kind) for result in ctx.result_types)
+        q, r = (identities(ctx, (*batch, *shape), kind) for shape in ((rows, count), (count, columns)))
         return q, r
     reflected, scales = lapack(ctx, "geqrf", ctx.convert(input, accumulation_type(kind)))
     r = half(ctx, ctx.slice(reflected, len(batch), 0, min(count, rows)), "GE")
@@ -171,10 +171,12 @@ def eig(ctx: Context, input: Value, *, compute_v: bool) -> tuple[Value, Value]:
 @rule("Svd")
 def svd(ctx: Context, input: Value, *, compute_uv: bool, full_matrices: bool) -> tuple[Value, Value, Value]:
     """Svd(input; compute_uv=true, full_matrices=false) -> s, u, v"""
-    kind = input.type.element_type
+    kind, (*batch, rows, columns) = input.type.element_type, input.type.static_shape
     if not input.type.size:
-        values, left, right = (identities(ctx, result.static_shape, kind) for result in ctx.result_types)
-        return values, left, right
+        least = min(rows, columns)
+        sides = ((rows, rows if full_matrices else least), (columns, columns if full_matrices else least))
+        left, right = (identities(ctx, (*batch, *side) if compute_uv else (0,), kind) for side in sides)
+        return ctx.full((*batch, least), 0, kind), left, right
     values, left, right = _singular(ctx, input, ord("A" if full_matrices else "S") if compute_uv else ord("N"))
     if not compute_uv:
         return values, ctx.full((0,), 0, kind), ctx.full((0,), 0, kind)

@@ -166,7 +166,11 @@ QUANTIZED = [
     ),
 ]  # fmt: skip
 COLORS = [
-    *(case("AdjustHue", lambda x, d=d: raw.AdjustHue(images=x, delta=d), RGB) for d in (0.3, -0.8)),
+    *(
+        case("AdjustHue", lambda x, d=d: raw.AdjustHue(images=x, delta=d), x)
+        for d in (0.3, -0.8)
+        for x in (RGB, RGB - 0.6)
+    ),
     *(case("AdjustSaturation", lambda x, s=s: raw.AdjustSaturation(images=x, scale=s), RGB) for s in (0.5, 3.0)),
 ]
 CORNERS = positive(30, 2) * 4
@@ -227,6 +231,8 @@ NO_ROWS = [
     case("GatherV2", lambda x: tf.gather(x, tf.zeros([tf.shape(x)[0], 2], tf.int32), batch_dims=1), normal(0, 5, 3)),
     case("GatherNd", lambda x: tf.gather_nd(x, tf.zeros([0, 2, 2], tf.int32)), normal(0, 5, 3)),
     case("GatherNd", lambda x: tf.gather_nd(x, tf.zeros([2, 0, 1], tf.int32)), normal(3, 5)),
+    *(case("Svd", lambda x: raw.Svd(input=x, full_matrices=True), x) for x in (normal(2, 0, 3), normal(2, 3, 0))),
+    *(case("Qr", lambda x: raw.Qr(input=x, full_matrices=True), x) for x in (normal(2, 0, 3), normal(2, 3, 0))),
 ]
 VARIOUS_CASES: list[Case] = [
     *(*BITS, *GRADIENTS, *FORMATS, *SPARSE, *QUANTIZED, *COLORS, *BEST, *WINDOWS, *PLACES, *SUMS_OF_OTHERS, *NO_ROWS),
