@@ -34,6 +34,9 @@ not changed."""
 ADDED = frozenset({"SimplifiedLayerNormalization"})
 """The operators that ONNX Runtime adds to ONNX's own set."""
 
+RUNTIME = "com.microsoft"
+"""ONNX Runtime's own operator set. It has one version, which models that its optimizer writes need not name."""
+
 WITHOUT_MEANING = frozenset({"consumed_inputs"})
 """Attributes of the first operator sets that say nothing about results."""
 
@@ -68,6 +71,8 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
 
     def _version(self, node: onnx.NodeProto) -> int:
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+        if domain == RUNTIME:
+            return self.opsets.get(domain, 1)
         if domain not in self.opsets:
             raise Error(f"the model names no version of the operator set {domain or 'of ONNX'}")
         return self.opsets[domain]

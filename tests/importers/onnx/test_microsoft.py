@@ -50,6 +50,15 @@ def test_products_with_activations(activation: str) -> None:
     close("FusedConv", floats(1, 3, 6, 5), floats(4, 3, 3, 3), None, floats(1, 4, 3, 5), **options)
 
 
+def test_models_that_do_not_name_the_version() -> None:
+    x, bias = floats(3, 4), floats(4)
+    model = node("BiasGelu", x, bias, domain=DOMAIN, fixed=False)
+    kept = [x for x in model.opset_import if x.domain != DOMAIN]
+    del model.opset_import[:]
+    model.opset_import.extend(kept)
+    check(model, [x, bias])
+
+
 def test_an_activation_without_a_rule() -> None:
     with pytest.raises(trivium.UnsupportedOpError, match="activation has Cube, expected Relu, LeakyRelu"):
         trivium.from_onnx(node("FusedGemm", floats(3, 4), floats(4, 5), domain=DOMAIN, activation="Cube"))
