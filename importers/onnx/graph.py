@@ -3,6 +3,7 @@ their names."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import onnx
@@ -26,6 +27,8 @@ from trivium.ir.core import Value
 from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.location import Location
 from trivium.ir.types import TensorType
+
+log = logging.getLogger("trivium.onnx")
 
 NEWEST = 28
 """The newest version of the operator set that the rules support. In a newer version, an operator is supported if it has
@@ -202,13 +205,16 @@ class OnnxImporter(GraphImporter[onnx.NodeProto, Context]):
 
 
 def _check_declared(name: str, kind: TensorType, declared: onnx.TypeProto.Tensor) -> None:
-    """Rejects a tensor whose type differs from the one that the model declares for it, as far as that is known."""
+    """Rejects a tensor whose elements have another type than the model declares. Another shape is only reported:
+    converters of other libraries declare wrong ones, and what the nodes compute does not depend on it."""
     extents = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in declared.shape.dim]
-    same_element = not declared.elem_type or element_type(declared.elem_type) is kind.element_type
-    if not same_element or (declared.HasField("shape") and not fits(kind.shape, extents)):
-        shape = extents if declared.HasField("shape") else "any shape"
-        element = onnx.TensorProto.DataType.Name(declared.elem_type)
-        raise Error(f"tensor {name!r} has type {kind}, the model declares {element} and {shape}")
+    shape = extents if declared.HasField("shape") else "any shape"
+    element = onnx.TensorProto.DataType.Name(declared.elem_type)
+    difference = f"tensor {name!r} has type {kind}, the model declares {element} and {shape}"
+    if declared.elem_type and element_type(declared.elem_type) is not kind.element_type:
+        raise Error(difference)
+    if declared.HasField("shape") and not fits(kind.shape, extents):
+        log.warning(difference)
 
 
 def fits(shape: Sequence[int | None], extents: Sequence[int | str]) -> bool:

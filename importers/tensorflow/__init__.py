@@ -27,6 +27,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     programs,
     projective,
     quantization,
+    ragged,
     random,
     reduction,
     sampling,

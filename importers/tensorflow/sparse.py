@@ -1,16 +1,13 @@
-"""Sparse and ragged tensors by their components. What determines shapes (the shape of a sparse tensor, the splits of a
-ragged one) must be known during import; indices and elements need not."""
+"""Sparse tensors by their components. Their shape must be known during import; indices and elements need not."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from trivium.importers.emit import lowest
-from trivium.importers.tensorflow.context import Context, Known, Operand, rule
+from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.importers.tensorflow.indexing import scattered
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -121,79 +118,3 @@ def _with_dense(name: str, combine: Callable[[Context, Value, Value], Value]) ->
 _with_dense("SparseDenseCwiseAdd", lambda ctx, x, y: ctx.plus(x, y))
 _with_dense("SparseDenseCwiseDiv", lambda ctx, x, y: ctx.over(x, y))
 _with_dense("SparseDenseCwiseMul", lambda ctx, x, y: ctx.times(x, y))
-
-
-@rule("RaggedTensorToTensor")
-def ragged_to_dense(
-    ctx: Context,
-    shape: Known,
-    values: Value,
-    default_value: Value,
-    row_partition_tensors: list[Operand],
-    *,
-    row_partition_types: tuple[bytes, ...],
-) -> Value:
-    """RaggedTensorToTensor(shape, values, default_value, row_partition_tensors...; row_partition_types) -> result"""
-    kinds = [x.decode() if isinstance(x, bytes) else x for x in row_partition_types]
-    if kinds != ["ROW_SPLITS"]:
-        ctx.unsupported("row_partition_types", kinds, "one dimension that is ragged, by its ROW_SPLITS")
-    splits = ctx.known(row_partition_tensors[0], "row_partition_tensors")
-    lengths, element = np.diff(splits), values.type.static_shape[1:]
-    given = [-1, -1] if not shape.ndim else [int(x) for x in shape[:2]]
-    count, width = (x if x >= 0 else y for x, y in zip(given, (len(lengths), int(lengths.max(initial=0))), strict=True))
-    places = np.full((count, width), -1, np.int32)
-    for row, length in enumerate(lengths[:count]):
-        places[row, : min(length, width)] = np.arange(splits[row], splits[row] + min(length, width))
-    whole = (count, width, *element)
-    missing = ctx.broadcast(default_value, whole)
-    if not values.type.shape[0] or not places.size:
-        return missing
-    taken = ctx.take(values, ctx.elements(np.maximum(places, 0)))
-    return ctx.select(ctx.broadcast_in_dim(ctx.elements(places >= 0), whole, [0, 1]), taken, missing)
-
-
-@rule("RaggedRange")
-def ragged_range(
-    ctx: Context, starts: Known, limits: Known, deltas: Known, *, Tsplits: tf.DType
-) -> tuple[np.ndarray, np.ndarray]:
-    """RaggedRange(starts, limits, deltas; Tsplits) -> rt_nested_splits, rt_dense_values"""
-    if not np.all(deltas):
-        ctx.unsupported("deltas", deltas.tolist(), "numbers that are not zero")
-    kind = starts.dtype
-    rows = np.broadcast(*map(np.atleast_1d, (starts, limits, deltas)))
-    found = []
-    for start, limit, delta in rows:
-        first, last, step = start.item(), limit.item(), delta.item()
-        # Floats might not hold the quotient of integers.
-        count = max(0, -((first - last) // step) if isinstance(step, int) else math.ceil((last - first) / step))
-        steps = np.full(count + 1, step, kind)
-        steps[0] = first
-        found.append(np.add.accumulate(steps, dtype=kind)[:count])  # as its kernel adds
-    return _splits([len(x) for x in found], Tsplits), np.concatenate([np.zeros(0, kind), *found])
-
-
-@rule("RaggedGather")
-def ragged_gather(
-    ctx: Context,
-    params_nested_splits: list[Operand],
-    params_dense_values: Value,
-    indices: Known,
-    *,
-    Tsplits: tf.DType,
-) -> list[Operand]:
-    """RaggedGather(params_nested_splits..., params_dense_values, indices) -> output_nested_splits...,
-    output_dense_values"""
-    if indices.ndim != 1:
-        ctx.unsupported("indices", f"{indices.ndim} dimensions", "one")
-    rows, found = indices.astype(np.int64), []
-    for splits in (ctx.known(x, "params_nested_splits") for x in params_nested_splits):
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(splits) - 1:
-            ctx.unsupported("indices", indices.tolist(), f"numbers from 0 to {len(splits) - 2}")
-        found.append(_splits(np.diff(splits)[rows], Tsplits))
-        parts = [np.arange(int(splits[row]), int(splits[row + 1])) for row in rows]
-        rows = np.concatenate([np.zeros(0, np.int64), *parts])
-    return [*found, ctx.take(params_dense_values, ctx.elements(rows))]
-
-
-def _splits(lengths: Sequence[int] | np.ndarray, kind: tf.DType) -> np.ndarray:
-    return np.cumsum([0, *lengths]).astype(kind.as_numpy_dtype)

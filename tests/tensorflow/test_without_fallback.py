@@ -180,6 +180,20 @@ def test_ragged_tensors_as_dense_ones() -> None:
     assert_same(lambda x: tf.sin(x.to_tensor(default_value=-1.0)), RAGGED)
 
 
+def test_rows_that_each_element_names() -> None:
+    def dense(x: tf.Tensor) -> tf.Tensor:
+        return tf.RaggedTensor.from_value_rowids(x * 2, [0, 0, 2, 2, 3, 5]).to_tensor()
+
+    assert_same(dense, tf.range(6.0))
+
+
+def test_ragged_tensors_as_sparse_ones() -> None:
+    def dense(x: tf.RaggedTensor) -> tf.Tensor:
+        return tf.sparse.to_dense((x * 2).to_sparse(), default_value=-1.0)
+
+    assert_same(dense, RAGGED)
+
+
 def test_parts_of_ragged_tensors() -> None:
     assert_same(lambda x: (x[:, :2], tf.gather(x, [2, 0, 2]), tf.gather(x, tf.zeros(0, tf.int32)), x[1:]), RAGGED)
 

@@ -40,9 +40,6 @@ REFUSED = {
     "GaussianProcessClassifier": "com.microsoft::Solve",
     "KNNImputer": "else_branch has a result of type .*, expected the element type and the number of dimensions",
     "MultiOutputClassifier": "output probabilities is a sequence",
-    # whose results have another shape than the model declares
-    "OneVsOneClassifier": "has type .*, the model declares",
-    "PLSRegression": "has type .*, the model declares",
 }
 
 WITHOUT_MAPS = {"LinearSVC", "RFE", "RFECV"}

@@ -130,6 +130,57 @@ SPARSE = [
             (-1, [0, 0], normal(0)),
         )
     ),
+    *(
+        case(
+            "RaggedTensorToTensor",
+            lambda v, d, shape=shape, partitions=partitions, kinds=kinds: raw.RaggedTensorToTensor(
+                shape=shape,
+                values=v,
+                default_value=d,
+                row_partition_tensors=[np.int64(x) for x in partitions],
+                row_partition_types=kinds,
+            ),
+            values,
+            np.float32(-1),
+        )
+        for shape in (-1, [-1, 2, 3], [5, -1, 1], [1, 4, 2])
+        for kinds, partitions, values in (
+            (["ROW_SPLITS", "ROW_SPLITS"], [[0, 2, 2, 5], [0, 3, 3, 4, 4, 6]], normal(6)),
+            (["FIRST_DIM_SIZE", "VALUE_ROWIDS", "VALUE_ROWIDS"], [4, [0, 0, 2], [0, 1, 1, 2, 2, 2]], normal(6)),
+            (["FIRST_DIM_SIZE", "VALUE_ROWIDS", "ROW_SPLITS"], [4, [1, 3], [0, 0, 2]], normal(2)),
+        )
+    ),
+    *(
+        case(
+            "RaggedTensorToTensor",
+            lambda v, d, shape=shape: raw.RaggedTensorToTensor(
+                shape=shape,
+                values=v,
+                default_value=d,
+                row_partition_tensors=[np.int64(4), np.int64([0, 0, 2, 3, 3, 3])],
+                row_partition_types=["FIRST_DIM_SIZE", "VALUE_ROWIDS"],
+            ),
+            normal(6, 2),
+            np.float32([-1, -2]),
+        )
+        for shape in (-1, [-1, 2, 2], [6, -1, -1])
+    ),
+    *(
+        case(
+            "RaggedTensorToSparse",
+            lambda v, splits=splits: raw.RaggedTensorToSparse(
+                rt_nested_splits=[np.int64(x) for x in splits], rt_dense_values=v
+            ),
+            values,
+        )
+        for splits, values in (
+            ([[0, 2, 2, 5]], normal(5)),
+            ([[0, 2, 2, 5]], normal(5, 3)),
+            ([[0, 2, 2, 5], [0, 3, 3, 4, 4, 6]], normal(6)),
+            ([[0, 0]], normal(0)),
+            ([[0]], normal(0)),
+        )
+    ),
 ]
 QUANTIZED = [
     *(
