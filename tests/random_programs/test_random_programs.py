@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.random_programs.arrays import grain, values
+from tests.random_programs.arrays import SEED, grain, values
 from tests.random_programs.campaign import judged
 from tests.random_programs.programs import random_program
 from tests.random_programs.runner import CONFIGURATIONS, Finding, difference, judge
 from tests.random_programs.shrinker import shrink
 from tests.random_programs.tracked import Tracked
+from trivium.debug import shrinking
 from trivium.ir import ops
 from trivium.ir.func import Module
 from trivium.ir.text import parse
@@ -74,6 +75,28 @@ def test_the_grid_of_an_array() -> None:
     assert grain(np.array([1.5, -3.0, 0.0], np.float32)) == 0.5
     assert grain(np.array([0.1], np.float32)) < 2**-20
     assert grain(np.array([np.inf], np.float32)) == 0
+
+
+def test_one_of_several_results_stays_alone() -> None:
+    """Of an op with several results, those that were left out do not come back."""
+    module = parse(
+        """func.func @main(%x: tensor<3xf32>, %i: tensor<3xi32>) -> (tensor<3xf32>, tensor<3xi32>) {
+          %0:2 = "stablehlo.sort"(%x, %i) ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>):
+            %1 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            stablehlo.return %1 : tensor<i1>
+          }) : (tensor<3xf32>, tensor<3xi32>) -> (tensor<3xf32>, tensor<3xi32>)
+          return %0#0, %0#1 : tensor<3xf32>, tensor<3xi32>
+        }"""
+    )
+    judged = []
+
+    def minds(module: Module) -> str | None:
+        judged.append(module)
+        assert len(judged) < 100
+        return "sort" if any(isinstance(op, ops.Sort) for op in module.main.body.block) else None
+
+    assert len(shrinking.shrink(module, "sort", minds, SEED).main.returned) == 1
 
 
 def test_failing_programs_shrink(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,9 +116,9 @@ def _only_result(main: Function, index: int) -> bool:
 
 
 def _result_at(main: Function, index: int) -> bool:
-    """Ends the program after an op."""
+    """Ends the program after an op, unless its results, or some of them, are all that is returned already."""
     results = _at(main, index).results
-    if tuple(results) == main.returned:
+    if set(main.returned) <= set(results):
         return False
     _return(main, *results)
     return True
