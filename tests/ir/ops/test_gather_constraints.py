@@ -147,7 +147,7 @@ def test_gather_c21():
     with breaks("C21"):
         rows(sizes=(1, -1))
     with breaks("C21"):
-        rows(operand=Value(TensorType((4, None), F32, Bounds((None, 5)))), sizes=(1, 6))
+        rows(operand=Value(TensorType((4, None), F32, Bounds((None, 5)))), sizes=(1, 6), result=tensor(7, 6))
 
 
 def test_gather_c22():
