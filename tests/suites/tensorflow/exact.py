@@ -109,12 +109,14 @@ ROWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"Softmax": _softmax}
 
 ELEMENTWISE: dict[str, Callable[..., float | None]] = {
     "Betainc": special.betainc,
+    "Erf": special.erf,  # TensorFlow's kernel for f64 returns NaN for infinity
     "Igamma": special.gammainc,
     "Igammac": special.gammaincc,
     "IgammaGradA": _gamma_slope,
     "OnesLike": lambda x: 1.0,  # TensorFlow's kernel for u32 returns zeros
     "Polygamma": _polygamma,
     "RandomGammaGrad": _sample_slope,
+    "SqrtGrad": lambda y, dy: 0.5 * dy / y,  # TensorFlow's kernel multiplies by 1 / y, which may be too small a number
 }
 
 
