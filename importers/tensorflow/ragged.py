@@ -80,7 +80,7 @@ def ragged_to_sparse(
         within = np.tile(np.arange(extent), len(indices))
         indices = np.concatenate([np.repeat(indices, extent, 0), within[:, None]], 1)
         extents.append(extent)
-    return indices, ctx.reshape(rt_dense_values, [rt_dense_values.type.size]), np.int64(extents)
+    return indices, ctx.reshape(rt_dense_values, [rt_dense_values.type.size]), np.array(extents)
 
 
 @rule("RaggedRange")
