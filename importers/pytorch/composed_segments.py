@@ -187,7 +187,7 @@ def segment_reduce(
     if indices is not None or (lengths is None and offsets is None):
         return NotImplemented
     ends, lengths = _limits(lengths, offsets)
-    if reduce in ("sum", "mean") and axis == 0 and not initial and is_static(data, lengths):
+    if reduce in ("sum", "mean") and axis == 0 and initial is None and is_static(data, lengths):
         total = segment_sums(data, torch.ones(data.shape[0], dtype=data.dtype), lengths)
         return total if reduce == "sum" else total / _shaped(lengths, data, axis)
     neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]

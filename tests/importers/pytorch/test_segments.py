@@ -41,13 +41,14 @@ def test_bags(mode: str, weighted: bool, ended: bool, padding: int | None, dtype
         torch.testing.assert_close(found[1], found[0])
 
 
+@pytest.mark.parametrize("initial", [None, 0.0, 2.0])
 @pytest.mark.parametrize("reduce", ["sum", "mean"])
-def test_segments_of_rows_beyond_the_last(reduce: str) -> None:
+def test_segments(reduce: str, initial: float | None) -> None:
     torch._dynamo.reset()
     compiled = torch.compile(torch.segment_reduce, backend="trivium", options={"fallback": False})
     for shape, lengths in (((9, 3), [2, 0, 7]), ((4,), [1, 0, 0, 3]), ((5, 2, 3), [5])):
         x = torch.randn(shape)
-        given = {"lengths": torch.tensor(lengths), "unsafe": True}
+        given = {"lengths": torch.tensor(lengths), "initial": initial}
         torch.testing.assert_close(
             compiled(x, reduce, **given), torch.segment_reduce(x, reduce, **given), equal_nan=True
         )
