@@ -32,8 +32,8 @@ REASONS = {
     "a loop takes the steps of all sequences": "CTCGreedyDecoder CTCLoss",
     "tables of places follow from the size": "ApproxTopK CumulativeLogsumexp DataFormatVecPermute "
     "Diag FFT3D IFFT3D MatrixDiagPartV2 MatrixSetDiagV2 Roll TensorStridedSliceUpdate",
-    "lists of places in sparse tensors, or of rows, have that length": "DynamicPartition RaggedTensorToTensor "
-    "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceMax SparseReduceSum "
+    "lists of places in sparse tensors, or of rows, have that length": "DynamicPartition RaggedTensorToSparse "
+    "RaggedTensorToTensor SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceMax SparseReduceSum "
     "SparseTensorDenseMatMul",
     "the rank of the result follows from the size": "Bitcast Squeeze XlaBroadcastHelper XlaSplitND",
     "quantized tensors, draws and searches count their elements": "LowerBound StatelessMultinomial "
