@@ -208,13 +208,15 @@ def _check_declared(name: str, kind: TensorType, declared: onnx.TypeProto.Tensor
     """Rejects a tensor whose elements have another type than the model declares. Another shape is only reported:
     converters of other libraries declare wrong ones, and what the nodes compute does not depend on it."""
     extents = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in declared.shape.dim]
+    same_element = not declared.elem_type or element_type(declared.elem_type) is kind.element_type
+    if same_element and (not declared.HasField("shape") or fits(kind.shape, extents)):
+        return
     shape = extents if declared.HasField("shape") else "any shape"
     element = onnx.TensorProto.DataType.Name(declared.elem_type)
     difference = f"tensor {name!r} has type {kind}, the model declares {element} and {shape}"
-    if declared.elem_type and element_type(declared.elem_type) is not kind.element_type:
+    if not same_element:
         raise Error(difference)
-    if declared.HasField("shape") and not fits(kind.shape, extents):
-        log.warning(difference)
+    log.warning(difference)
 
 
 def fits(shape: Sequence[int | None], extents: Sequence[int | str]) -> bool:

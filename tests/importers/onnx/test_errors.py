@@ -79,6 +79,14 @@ def test_wrong_shapes_of_results_are_only_reported(declared: str, caplog: pytest
     np.testing.assert_array_equal(trivium.compile(imported)(x)[0], by_runtime(given, [x])[0])
 
 
+def test_declared_elements_without_a_type_are_refused() -> None:
+    given = model("z = Relu(x) y = Neg(z)")
+    declared = given.graph.value_info.add()
+    declared.name, declared.type.tensor_type.elem_type = "z", 99
+    with pytest.raises(trivium.Error, match="the ONNX element type 99 has no tensor type"):
+        trivium.from_onnx(given)
+
+
 def test_truncated_files_are_refused(tmp_path: Path) -> None:
     content = model("c = Constant<value = float[2] {1, 2}>() y = Add(x, c)").SerializeToString()
     path = tmp_path / "model.onnx"
