@@ -19,7 +19,6 @@ from trivium.ir.builder import Builder
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.errors import Error
 from trivium.ir.types import (
-    F32,
     F64,
     I1,
     I64,
@@ -28,6 +27,7 @@ from trivium.ir.types import (
     IntegerType,
     TensorType,
     Type,
+    accumulation_type,
     is_boolean,
     is_complex,
     is_float,
@@ -429,11 +429,6 @@ def neutral(op: type, kind: ElementType) -> float:
     if op in (ops.Maximum, ops.Minimum):
         return lowest(kind) if op is ops.Maximum else highest(kind)
     return {ops.Or: 0, ops.And: -1, ops.Xor: 0}[op]
-
-
-def accumulation_type(kind: ElementType) -> ElementType:
-    """Returns the type in which frameworks sum: at least 32 bits for floats."""
-    return F32 if isinstance(kind, FloatType) and kind.width < 32 else kind
 
 
 def in_single(function: Rule) -> Rule:

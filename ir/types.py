@@ -290,6 +290,11 @@ def is_float(kind: Type) -> bool:
     return isinstance(kind, FloatType)
 
 
+def accumulation_type(kind: ElementType) -> ElementType:
+    """Returns the type in which sums are kept: f32 for narrower floats, otherwise the type itself."""
+    return F32 if isinstance(kind, FloatType) and kind.width < 32 else kind
+
+
 def is_integer(kind: Type) -> bool:
     """Whether a type is an integer, signed or unsigned, and not a boolean."""
     return isinstance(kind, IntegerType) and kind.width > 1

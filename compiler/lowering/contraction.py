@@ -30,7 +30,7 @@ from trivium.ir import ops
 from trivium.ir.core import Operation, Value
 from trivium.ir.declare import Op
 from trivium.ir.ops.windows import Window, windows_of
-from trivium.ir.types import F32, ComplexType, FloatType, Type, is_boolean, is_integer
+from trivium.ir.types import ComplexType, Type, accumulation_type, is_boolean, is_integer
 
 
 @dataclass(frozen=True)
@@ -173,16 +173,10 @@ def is_markable(op: Operation) -> bool:
     return not any(isinstance(kind, ComplexType) or is_boolean(kind) for kind in kinds)
 
 
-def accumulate_type(kind: Type) -> Type:
-    """Returns the type in which sums are kept: f32 for narrower floats, otherwise the type itself."""
-    narrow = isinstance(kind, FloatType) and kind.width < 32
-    return F32 if narrow else kind
-
-
 def matrix_instruction(op: ops.DotGeneral | ops.Convolution, target: Target) -> MatrixInstruction | None:
     """Returns the target's instruction that multiplies tiles of the op's operands."""
     lhs, rhs = (dtype_of(operand.type.element_type) for operand in op.operands)
-    return target.matrix_instruction(lhs, rhs, dtype_of(accumulate_type(op.result.type.element_type)))
+    return target.matrix_instruction(lhs, rhs, dtype_of(accumulation_type(op.result.type.element_type)))
 
 
 def rounds(op: Operation, side: str) -> bool:
@@ -247,7 +241,7 @@ def operand_order(value: Value) -> tuple[Value, tuple[int, ...]]:
 def sum_of_products(ctx: LoweringContext, op: Op, indices: Indices) -> Scalar:
     """Emits a contraction as a plain reduction."""
     loops = loops_of(op)
-    kind = accumulate_type(op.results[0].type.element_type)
+    kind = accumulation_type(op.results[0].type.element_type)
     at: dict[str, Index] = {}
     for names, index in zip(loops.result, indices, strict=True):
         for name in reversed(names[1:]):

@@ -4,7 +4,7 @@ stays in registers, and each row is read once."""
 from __future__ import annotations
 
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.contraction import accumulate_type, sum_loop, times, zero_of
+from trivium.compiler.lowering.contraction import sum_loop, times, zero_of
 from trivium.compiler.lowering.elementwise import converted
 from trivium.compiler.lowering.index import RunTimeIndex, Variable, constant, fresh, indices_of, variable
 from trivium.compiler.lowering.launches import Launches, Temporary
@@ -13,7 +13,7 @@ from trivium.compiler.lowering.row import Row
 from trivium.compiler.lowering.rules import kernel
 from trivium.compiler.lowering.scalars import register_of
 from trivium.ir import ops
-from trivium.ir.types import I64, tensor
+from trivium.ir.types import I64, accumulation_type, tensor
 
 
 @kernel(ops.RaggedDot)
@@ -23,7 +23,7 @@ def segment_sums(launches: Launches, op: ops.RaggedDot) -> None:
     begins = Row(Temporary(tensor(count + 1, of=I64), op))
     with launches.kernel("_begin") as ctx, ctx.nest([]):
         _store_begins(ctx, op, begins)
-    kind, ones = accumulate_type(op.result.type.element_type), (constant(0),) * (op.lhs.type.rank - 1)
+    kind, ones = accumulation_type(op.result.type.element_type), (constant(0),) * (op.lhs.type.rank - 1)
     variables = fresh((count, *op.rhs.type.static_shape[1:]))
     (segment, *column), number = indices_of(variables), op.ragged_dot_dimension_numbers.ragged
     with launches.kernel() as ctx, ctx.nest(variables):

@@ -36,7 +36,7 @@ from trivium.ir.ops import (
     Transpose,
     While,
 )
-from trivium.ir.types import F32, I64, ElementType, FloatType, TensorType, is_quantized, tensor
+from trivium.ir.types import I64, ElementType, TensorType, accumulation_type, is_quantized, tensor
 
 FEWEST = 4
 """The number of groups from which on loops take less time than all products of rows and matrices."""
@@ -106,8 +106,7 @@ def _rows(b: Rewriter, op: RaggedDot) -> Value:
 def _sums(b: Rewriter, op: RaggedDot) -> Value:
     """Returns the sums of the products of the rows in each group. Sums of blocks are added up in f32 at least."""
     kind, count, size = op.result.type, op.lhs.type.static_shape[0], _block_size(op)
-    narrow = isinstance(kind.element_type, FloatType) and kind.element_type.width < 32
-    wide = F32 if narrow else kind.element_type
+    wide = accumulation_type(kind.element_type)
     one = kind.with_shape(kind.static_shape[1:]).with_element(wide)
     numbers = op.ragged_dot_dimension_numbers.for_one_group()
 
@@ -122,7 +121,7 @@ def _sums(b: Rewriter, op: RaggedDot) -> Value:
 
         zeros = b.add(Constant(DenseElements.splat(0, one)))
         total = _over_blocks(b, count, size, first, last, zeros, block)
-        total = b.add(Convert(total, result=kind.with_shape(one.static_shape))) if narrow else total
+        total = total if wide is kind.element_type else b.add(Convert(total, result=kind.with_shape(one.static_shape)))
         row = b.add(Reshape(total, result=kind.with_shape((1, *one.static_shape))))
         return b.add(DynamicUpdateSlice(result, row, [place, *(number(b, 0) for _ in one.static_shape)]))
 

@@ -15,7 +15,7 @@ from trivium.ir.declare import Op
 from trivium.ir.decompositions.table import decomposition, unsupported
 from trivium.ir.decompositions.tensors import Tensor, where
 from trivium.ir.ops import ComparisonDirection, ComparisonType, Precision, RaggedDotDimensionNumbers
-from trivium.ir.types import F32, I32, I64, TensorType, is_float, tensor
+from trivium.ir.types import I32, I64, TensorType, accumulation_type, is_float, tensor
 
 MOST_GROUPS = 1 << 10
 """The largest number of groups of a ragged product, which becomes one product per group."""
@@ -151,7 +151,7 @@ def _sums_of_segments(lhs: Tensor, rhs: Tensor, sizes: Tensor, result: TensorTyp
     rows, kind = lhs.type.size, result.element_type
     if not rows or not result.size:
         return lhs.of(ops.Constant(DenseElements.splat(0, result)))
-    wide = F32 if is_float(kind) and kind.width < 32 else kind
+    wide = accumulation_type(kind)
     ends = _running_sum(sizes.to(I64))
     segments = _running_sum(_sums_at(ends, ends.like(1), tensor(rows, of=I64)))
     numbers = lhs.of(ops.Reshape(lhs.value, result=lhs.type.with_shape((rows,)))).to(wide)

@@ -14,7 +14,7 @@ from trivium.compiler.fusion.turning import Turned
 from trivium.compiler.kernel import Access, Kernel, Register, contraction_kernel
 from trivium.compiler.kernel import Contraction as Mark
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.contraction import Loops, accumulate_type, by_places, loops_of, operand_order, prologue
+from trivium.compiler.lowering.contraction import Loops, by_places, loops_of, operand_order, prologue
 from trivium.compiler.lowering.elementwise import converted
 from trivium.compiler.lowering.index import Index, Variable, indices_of, linearize, variable
 from trivium.compiler.lowering.launches import Launches
@@ -23,6 +23,7 @@ from trivium.compiler.passes.kernels import copies_windows
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
+from trivium.ir.types import accumulation_type
 
 if TYPE_CHECKING:
     from trivium.compiler.fusion.group import Group
@@ -65,7 +66,7 @@ class Contraction(Form):
             variables, loops = list(self.divided), loops.divided([[v.extent for v in one] for one in self.divided])
         elif isinstance(op, ops.Convolution) and copies_windows(op, target):
             loops = by_places(loops)
-        accumulate = dtype_of(accumulate_type(op.results[0].type.element_type))
+        accumulate = dtype_of(accumulation_type(op.results[0].type.element_type))
         outer = [name for name, loop in loops.loops.items() if loop.role != "k"]
         accesses = self._accesses(ctx, loops)
         with ExitStack() as stack:

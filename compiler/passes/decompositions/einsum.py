@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trivium.compiler.lowering.contraction import accumulate_type
 from trivium.compiler.passes.decompositions.table import (
     dot,
     is_static,
@@ -17,7 +16,7 @@ from trivium.compiler.passes.decompositions.table import (
 )
 from trivium.ir.decompositions.tensors import Tensor
 from trivium.ir.ops import DotDimensionNumbers, Einsum, Or, UnaryEinsum
-from trivium.ir.types import is_boolean
+from trivium.ir.types import accumulation_type, is_boolean
 
 Names = list[str | int]
 """The names of the dimensions of a tensor: letters, and numbers, counted from the last one, for those of `...`."""
@@ -30,7 +29,7 @@ def unary_einsum(op):
         return None
     (x,) = operands_of(op)
     (names,), wanted = _names(op.einsum_config, [x.type.rank], op.result.type.rank)
-    x = x.to(accumulate_type(op.result.type.element_type))
+    x = x.to(accumulation_type(op.result.type.element_type))
     x, names = _of_single(x, names, wanted)
     return _arranged(x, names, wanted).to(op.result.type.element_type).value
 
@@ -44,7 +43,7 @@ def einsum(op):
     named, wanted = _names(op.einsum_config, [x.type.rank for x in operands], op.result.type.rank)
     factors = []
     for x, names, others in zip(operands, named, reversed(named), strict=True):
-        x, names = _without_repeated(x.to(accumulate_type(kind)), names, others)
+        x, names = _without_repeated(x.to(accumulation_type(kind)), names, others)
         factors.append(_of_single(x, names, [*wanted, *others]))
     (lhs, left), (rhs, right) = factors
     shared = [name for name in left if name in right]

@@ -15,13 +15,13 @@ from trivium.compiler.interpreter import interpret
 from trivium.compiler.kernel.interpreter import run
 from trivium.compiler.lower import lower
 from trivium.compiler.lowering.context import LoweringContext
-from trivium.compiler.lowering.contraction import accumulate_type, is_markable, loops_of, operand_order, rounds
+from trivium.compiler.lowering.contraction import is_markable, loops_of, operand_order, rounds
 from trivium.compiler.lowering.index import fresh, indices_of
 from trivium.compiler.verifier import verify
 from trivium.ir import ops
 from trivium.ir.func import Module
 from trivium.ir.interpreter import evaluate
-from trivium.ir.types import BF16, C64, F16, F32, F64, I1, I8, I32, TensorType, Type, tensor
+from trivium.ir.types import BF16, C64, F16, F32, F64, I1, I8, I32, TensorType, Type, accumulation_type, tensor
 
 KINDS: list[tuple[Type, Type]] = [(F32, F32), (I8, I32), (BF16, BF16), (F16, F32), (F64, F64), (I1, I1), (C64, C64)]
 
@@ -202,7 +202,7 @@ def test_algorithms_that_round(name: str, expected: bool) -> None:
     ("kind", "wide"), [(BF16, F32), (F16, F32), (F32, F32), (F64, F64), (I8, I8), (C64, C64)], ids=str
 )
 def test_narrow_floats_are_summed_in_wider_ones(kind: Type, wide: Type) -> None:
-    assert accumulate_type(kind) is wide
+    assert accumulation_type(kind) is wide
 
 
 @pytest.mark.parametrize("components", [1, 2, 3])
