@@ -60,9 +60,11 @@ def _windows(loop: Loop, schedules: dict[Loop, LoopSchedule]) -> list[tuple[Loop
     windows = [(window, schedules[window].static_extents or ()) for window in inner]
     folds = all(window.kind == "reduction" and window in loop.body.instructions for window in inner)
     known = all(math.prod(extents) > 1 for _, extents in windows)
+    if not inner or loop.kind != "parallel" or not folds or not known:
+        return []
     own = inner_values(loop).difference(*(each.indices for each in (loop, *inner)))
     regular = not any(own.intersection(symbols(*expressions(i))) for i in walk(loop.body))
-    return windows if loop.kind == "parallel" and folds and known and regular else []
+    return windows if regular else []
 
 
 def _code(window: Loop, extents: Sequence[int], inside: bool = False) -> int:

@@ -35,6 +35,7 @@ class Analysis:
     def __init__(self, kernel: Kernel | Block):
         self._forms: dict[Register, Index] = {}
         self._depends: dict[Register, frozenset[Register]] = {}
+        self._addresses: dict[tuple[Buffer, Indices], Index] = {}
         self.divisions: dict[Block, tuple[Quotient | Remainder, ...]] = {}
         """For each block, the quotients and remainders that its own instructions compute."""
         self.escaping: set[Register] = set()
@@ -57,10 +58,13 @@ class Analysis:
 
     def address(self, buffer: Buffer, indices: Indices) -> Index:
         """Returns the element's place in `buffer`."""
-        total = constant(buffer.offset)
-        for index, step in zip(indices, buffer.layout, strict=True):
-            total = total + index * step
-        return total
+        place = buffer, indices
+        if place not in self._addresses:
+            total = constant(buffer.offset)
+            for index, step in zip(indices, buffer.layout, strict=True):
+                total = total + index * step
+            self._addresses[place] = total
+        return self._addresses[place]
 
     def step(self, address: Index, index: Register) -> int | None:
         """Returns by how many elements the address moves when `index` grows by one; None if that is not constant."""
@@ -79,9 +83,12 @@ class Analysis:
                 total = [one + factor * other for one, other in zip(total, offsets, strict=True)]
         return tuple(total)
 
-    def _visit(self, block: Block, outer: frozenset[Register], computed: set[Quotient | Remainder]) -> None:
-        """`computed` are the quotients and remainders that surrounding blocks have already computed."""
-        computed = set(computed)
+    def _visit(
+        self, block: Block, outer: frozenset[Register], computed: set[Quotient | Remainder]
+    ) -> frozenset[Register]:
+        """Returns the values that the operands in a block depend on, found through expressions. `computed` are the
+        quotients and remainders that surrounding blocks have already computed."""
+        computed, read = set(computed), set[Register]()
         self.divisions[block] = ()
         for parameter in block.parameters:
             self._depends.setdefault(parameter, frozenset([parameter]))
@@ -92,28 +99,23 @@ class Analysis:
             control = outer | self._union(instruction.operands)
             if isinstance(instruction, Loop):
                 self._carried(instruction, control)
-            for nested in instruction.blocks:
-                self._visit(nested, control, computed)
-            self._results(instruction)
+            inside = frozenset().union(*(self._visit(nested, control, computed) for nested in instruction.blocks))
+            self._results(instruction, inside)
+            read |= inside | self._found(instruction)
         for value in block.yields:
             self._escape(value)
+        return frozenset(read)
 
     def _carried(self, loop: Loop, control: frozenset[Register]) -> None:
         """Records that carried values may depend on everything that the loop reads."""
-        inside = control | frozenset().union(
-            *(self._union(i.operands) for i in walk(loop.body)), frozenset(loop.indices)
-        )
-        for parameter in loop.body.parameters[len(loop.extents) :]:
-            self._depends[parameter] = inside | self._reads(loop.body)
+        carried = loop.body.parameters[len(loop.extents) :]
+        if carried:
+            read = frozenset().union(*map(self._found, walk(loop.body)))
+            self._depends |= dict.fromkeys(carried, control | frozenset(loop.indices) | read)
 
-    def _reads(self, block: Block) -> frozenset[Register]:
-        """Returns the values that the operands in a block depend on, found through expressions."""
-        found: set[Register] = set()
-        for instruction in walk(block):
-            for operand in instruction.operands:
-                found.update(symbols(self.form(operand)))
-                found.update(self.depends(operand))
-        return frozenset(found)
+    def _found(self, instruction: Instruction) -> frozenset[Register]:
+        """Returns the values that operands depend on, found through expressions."""
+        return self._union(instruction.operands).union(*(symbols(self.form(x)) for x in instruction.operands))
 
     def _note_index(self, instruction: Instruction) -> None:
         match instruction:
@@ -145,12 +147,10 @@ class Analysis:
     def _escape(self, value: Register) -> None:
         self.escaping.update(symbols(self.form(value)))
 
-    def _results(self, instruction: Instruction) -> None:
-        depends = self._union(instruction.operands)
-        for nested in instruction.blocks:
-            depends |= self._reads(nested) | self._union(nested.yields)
-        for result in instruction.results:
-            self._depends[result] = depends
+    def _results(self, instruction: Instruction, inside: frozenset[Register]) -> None:
+        """Records what results depend on. `inside` is what is read in the instruction's blocks."""
+        given = *instruction.operands, *(value for nested in instruction.blocks for value in nested.yields)
+        self._depends |= dict.fromkeys(instruction.results, inside | self._union(given))
 
     def _union(self, values: Sequence[Register]) -> frozenset[Register]:
         return frozenset().union(*(self.depends(value) for value in values))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 
@@ -58,6 +59,11 @@ class Remainder:
     @property
     def range(self) -> tuple[int, int]:
         return 0, self.divisor - 1
+
+    @cached_property
+    def quotient(self) -> Index:
+        """floor(dividend / divisor)"""
+        return self.dividend // self.divisor
 
 
 Atom = Symbol | Quotient | Remainder
@@ -222,7 +228,7 @@ def _joined(terms: dict[Atom, int], offset: int) -> Index:
     for atom, factor in list(terms.items()):
         if not isinstance(atom, Remainder) or terms.get(atom) != factor:
             continue
-        quotient = atom.dividend // atom.divisor
+        quotient = atom.quotient
         if not quotient.terms or any(terms.get(a) != f * factor * atom.divisor for a, f in quotient.terms.items()):
             continue
         rest = {a: f for a, f in terms.items() if a != atom and a not in quotient.terms}

@@ -319,10 +319,12 @@ def symbols(*indices: Index) -> tuple[Register, ...]:
 
 def walk(block: Block) -> Iterator[Instruction]:
     """Yields all instructions of `block` and of the blocks nested in it, outer ones before inner ones."""
-    for instruction in block.instructions:
+    following = block.instructions[::-1]
+    while following:
+        instruction = following.pop()
         yield instruction
-        for nested in instruction.blocks:
-            yield from walk(nested)
+        for nested in reversed(instruction.blocks):
+            following += reversed(nested.instructions)
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
