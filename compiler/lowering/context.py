@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,12 @@ from trivium.ir import ops
 from trivium.ir.core import Block as Body
 from trivium.ir.core import Operation, Region, Value
 from trivium.ir.errors import CompileError
+
+
+class _Range(NamedTuple):
+    """The key in a scope of what is known about the range of a variable."""
+
+    variable: Any
 
 
 class LoweringContext:
@@ -221,8 +227,7 @@ class LoweringContext:
         return self._buffers[key]
 
     def _place(self, value: Any, indices: Indices, mode: str) -> tuple[Buffer, Indices]:
-        shape = value.type.shape
-        shape, indices = _simplest(shape, indices)
+        shape, indices = _simplest(value.type.shape, tuple(map(self._narrowed, indices)))
         return self.buffer(value, shape, mode), indices
 
     # Indices
@@ -249,6 +254,25 @@ class LoweringContext:
             if symbol in scope:
                 return scope[symbol]
         raise CompileError("a kernel uses a loop variable outside its loop")
+
+    def narrow(self, index: Index, low: int, high: int) -> None:
+        """Records that an index is in [low, high], for the rest of the open block. Places in memory become simpler if
+        they are quotients or remainders that only change outside of this range."""
+        low, high = max(low, index.range[0]), min(high, index.range[1])
+        if low <= high and (low, high) != index.range and (atom := (index - index.offset).variable):
+            inside = Variable(high - low + 1)
+            self.bind(inside, self._expression(variable(atom) + (index.offset - low)))
+            self._scopes[-1][_Range(atom)] = variable(inside) + (low - index.offset)
+
+    def _narrowed(self, index: Index) -> Index:
+        """Returns an index with quotients and remainders in terms of variables that have the range of the open
+        block."""
+        return index.replace(self._range) if _opacity(index) else index
+
+    def _range(self, symbol: Any) -> Index | None:
+        """Returns a variable in terms of one that has the range of the open block."""
+        key = _Range(symbol)
+        return next((scope[key] for scope in reversed(self._scopes) if key in scope), None)
 
     def known(self, register: Register, extent: int, size: int = 1) -> Index:
         """Returns a run-time start index of any integer type as an index, clamped so that `size` elements fit in

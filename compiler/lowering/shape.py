@@ -70,6 +70,7 @@ def concatenate(ctx: LoweringContext, op: ops.Concatenate, indices: Indices) -> 
 
     def among(first: int, last: int) -> Scalar:
         if last - first == 1:
+            ctx.narrow(along, starts[first], starts[last] - 1)
             place = (*indices[: op.dimension], along - starts[first], *indices[op.dimension + 1 :])
             return ctx.element(op.inputs[first], place)
         middle = (first + last) // 2
@@ -88,7 +89,7 @@ def pad(ctx: LoweringContext, op: ops.Pad, indices: Indices) -> Scalar:
     """Emits the operand's element where there is one, else the padding."""
     condition = None
     inside: list[Index] = []
-    dimensions = zip(indices, op.operand.type.shape, op.edge_padding_low, op.interior_padding, strict=True)
+    dimensions = list(zip(indices, op.operand.type.shape, op.edge_padding_low, op.interior_padding, strict=True))
     for index, extent, low, interior in dimensions:
         place = index - low
         below, above = place.range
@@ -105,4 +106,10 @@ def pad(ctx: LoweringContext, op: ops.Pad, indices: Indices) -> Scalar:
     padding = ctx.element(op.padding_value)
     if condition is None:
         return ctx.element(op.operand, tuple(inside))
-    return ctx.choose(condition, lambda: ctx.element(op.operand, tuple(inside)), lambda: padding)
+
+    def own() -> Scalar:
+        for index, extent, low, interior in dimensions:
+            ctx.narrow(index, low, low + (extent - 1) * (interior + 1))
+        return ctx.element(op.operand, tuple(inside))
+
+    return ctx.choose(condition, own, lambda: padding)

@@ -138,6 +138,33 @@ def frame(g: Generator) -> None:
     g.offer(value)
 
 
+def heads(g: Generator) -> None:
+    """Puts pieces of each head of long rows, cut or padded, in another order: a piece ends where its head does. The
+    heads may come first, and whole heads may be combined with the result."""
+    rows, count, size = g.number(1, 6), g.number(1, 4), int(g.pick((2, 4, 8, 12, 16, 32)))
+    value = g.argument((rows, count * size), g.element())
+    value = g.add(ops.Reshape(value, result=tensor(rows, count, size, of=value.type.element_type)))
+    if g.chance(0.5):
+        value = g.add(ops.Transpose(value, (1, 0, 2)))
+    dimension, shape = int(g.pick((2, 2, 2, 1, 0))), value.type.shape
+    cuts = sorted(g.number(0, shape[dimension]) for _ in range(g.number(1, 3)))
+    pieces = []
+    for start, end in itertools.pairwise([0, *cuts, shape[dimension]]):
+        low, high = [0] * 3, list(shape)
+        low[dimension], high[dimension] = start, end
+        piece = g.add(ops.Slice(value, low, high, [1] * 3))
+        pieces.append(g.add(ops.Reverse(piece, (dimension,))) if g.chance(0.2) else piece)
+    g.rng.shuffle(pieces)  # type: ignore[arg-type]
+    result = g.add(ops.Concatenate(pieces, dimension))
+    if not is_boolean(value.type.element_type) and g.chance(0.6):
+        result = g.add(ops.Add(result, value))
+    g.offer(result)
+    if g.chance(0.4):
+        filling, edges = g.of_type(tensor(of=value.type.element_type)), [0, 0, 0]
+        edges[dimension] = g.number(-1, 3)
+        g.offer(g.add(ops.Pad(value, filling, edges, [0, 0, g.number(0, 3)], [0] * 3)))
+
+
 def combinations(g: Generator) -> None:
     """Joins values that are computed from the same ones, and may be results themselves."""
     value = g.value(lambda kind: not is_boolean(kind), rank=1, most=4)
@@ -395,6 +422,6 @@ def scatter(g: Generator) -> None:
 
 FAMILIES = (
     reshape, merge, broadcast, spread, transpose, transpose, turn, repeat, reverse, cut, cut, pad, pad, concatenate,
-    concatenate, frame, *(combinations,) * 2, stack, points, points, *(join,) * 4, dynamic_slice, dynamic_update,
-    gather, gather, resize, interpolate, take_along, scatter, scatter,
+    concatenate, frame, *(heads,) * 2, *(combinations,) * 2, stack, points, points, *(join,) * 4, dynamic_slice,
+    dynamic_update, gather, gather, resize, interpolate, take_along, scatter, scatter,
 )  # fmt: skip

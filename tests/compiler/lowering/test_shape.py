@@ -7,6 +7,8 @@ import pytest
 
 from tests.compiler.lowering import running
 from tests.compiler.lowering.interpreted import expect_same, function
+from trivium.compiler.kernel.affine import divisions
+from trivium.compiler.kernel.structure import walk
 from trivium.ir.text import parse
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -82,6 +84,49 @@ def test_concatenate_inside_a_kernel(dimension: int) -> None:
         f"%r = stablehlo.abs %1 : {kind}",
     )
     expect_same(text, X)
+
+
+def _quotients(text: str, argument: np.ndarray) -> int:
+    """Returns the number of quotients and remainders in the kernels of a program, after checking its results."""
+    program = expect_same(text, argument)
+    running.expect_same(parse(text), [argument])
+    return sum(len(list(divisions(i))) for kernel in program.kernels() for i in walk(kernel.body))
+
+
+def test_rotated_halves_of_heads() -> None:
+    """Each half is read where it is: no place in a row of all heads is a quotient, because a half ends in its head."""
+    heads, half = "tensor<3x4x8xf32>", "tensor<3x4x4xf32>"
+    text = function(
+        "%x: tensor<4x24xf32>",
+        heads,
+        "%0 = stablehlo.reshape %x : (tensor<4x24xf32>) -> tensor<4x3x8xf32>",
+        f"%1 = stablehlo.transpose %0, dims = [1, 0, 2] : (tensor<4x3x8xf32>) -> {heads}",
+        f"%2 = stablehlo.slice %1 [0:3, 0:4, 4:8] : ({heads}) -> {half}",
+        f"%3 = stablehlo.negate %2 : {half}",
+        f"%4 = stablehlo.slice %1 [0:3, 0:4, 0:4] : ({heads}) -> {half}",
+        f"%5 = stablehlo.concatenate %3, %4, dim = 2 : ({half}, {half}) -> {heads}",
+        f"%r = stablehlo.add %1, %5 : {heads}",
+        f"return %r : {heads}",
+    )
+    assert _quotients(text, np.arange(96, dtype=np.float32).reshape(4, 24)) == 0
+
+
+@pytest.mark.parametrize(("low", "interior", "left"), [(2, 0, 0), (-1, 0, 0), (1, 1, 1)], ids=["edges", "cut", "gaps"])
+def test_padded_heads(low: int, interior: int, left: int) -> None:
+    """Inside the edges, the place in a row of all heads is no quotient; with gaps, one tells which element it is."""
+    extent = 8 + 7 * interior + low + 3
+    heads, padded = "tensor<4x3x8xf32>", f"tensor<4x3x{extent}xf32>"
+    text = function(
+        "%x: tensor<4x24xf32>",
+        padded,
+        "%c = stablehlo.constant dense<7.5> : tensor<f32>",
+        f"%0 = stablehlo.reshape %x : (tensor<4x24xf32>) -> {heads}",
+        f"%1 = stablehlo.pad %0, %c, low = [0, 0, {low}], high = [0, 0, 3], interior = [0, 0, {interior}]"
+        f" : ({heads}, tensor<f32>) -> {padded}",
+        f"%r = stablehlo.negate %1 : {padded}",
+        f"return %r : {padded}",
+    )
+    assert _quotients(text, np.arange(96, dtype=np.float32).reshape(4, 24)) == left
 
 
 @pytest.mark.parametrize("kind", ["i4", "ui8", "i64", "bf16", "complex<f32>"])
