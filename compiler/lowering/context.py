@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +15,13 @@ from trivium.compiler.kernel import Block, Buffer, KernelBuilder, Register
 from trivium.compiler.kernel.builder import LoopFrame
 from trivium.compiler.kernel.dtypes import numpy_dtype
 from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, variable
+from trivium.compiler.lowering.ranges import Part, part_where, simplified
 from trivium.compiler.lowering.rules import ELEMENT, INDEXING, SCALAR
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair, literal, parts
 from trivium.ir import ops
 from trivium.ir.core import Block as Body
 from trivium.ir.core import Operation, Region, Value
 from trivium.ir.errors import CompileError
-
-
-class _Range(NamedTuple):
-    """The key in a scope of what is known about the range of a variable."""
-
-    variable: Any
 
 
 class LoweringContext:
@@ -256,22 +251,18 @@ class LoweringContext:
         raise CompileError("a kernel uses a loop variable outside its loop")
 
     def narrow(self, index: Index, low: int, high: int) -> None:
-        """Records that an index is in [low, high], for the rest of the open block. Places in memory become simpler if
-        they are quotients or remainders that only change outside of this range."""
-        low, high = max(low, index.range[0]), min(high, index.range[1])
-        if low <= high and (low, high) != index.range and (atom := (index - index.offset).variable):
-            inside = Variable(high - low + 1)
-            self.bind(inside, self._expression(variable(atom) + (index.offset - low)))
-            self._scopes[-1][_Range(atom)] = variable(inside) + (low - index.offset)
+        """Records that an index is in [low, high], for the rest of the open block."""
+        if part := part_where(index, low, high):
+            self.bind(part.number, self._expression(variable(part.whole) - part.first) // part.step)
+            self._scopes[-1][Part, part.whole] = part
 
     def _narrowed(self, index: Index) -> Index:
-        """Returns an index with quotients and remainders in terms of variables that have the range of the open
-        block."""
-        return index.replace(self._range) if _opacity(index) else index
+        """Returns an index whose quotients and remainders use what is known about ranges, if it has any."""
+        return simplified(index, self._part) if _opacity(index) else index
 
-    def _range(self, symbol: Any) -> Index | None:
-        """Returns a variable in terms of one that has the range of the open block."""
-        key = _Range(symbol)
+    def _part(self, symbol: Any) -> Part | None:
+        """Returns the part of a variable's range that the open block is for."""
+        key = Part, symbol
         return next((scope[key] for scope in reversed(self._scopes) if key in scope), None)
 
     def known(self, register: Register, extent: int, size: int = 1) -> Index:

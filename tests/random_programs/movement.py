@@ -139,14 +139,21 @@ def frame(g: Generator) -> None:
 
 
 def heads(g: Generator) -> None:
-    """Puts pieces of each head of long rows, cut or padded, in another order: a piece ends where its head does. The
-    heads may come first, and whole heads may be combined with the result."""
+    """Puts pieces of each head of long rows, cut or padded, in another order: a piece ends where its head does, or is
+    every second element, or third. The heads may come first, and may be combined with the result."""
     rows, count, size = g.number(1, 6), g.number(1, 4), int(g.pick((2, 4, 8, 12, 16, 32)))
     value = g.argument((rows, count * size), g.element())
     value = g.add(ops.Reshape(value, result=tensor(rows, count, size, of=value.type.element_type)))
     if g.chance(0.5):
         value = g.add(ops.Transpose(value, (1, 0, 2)))
     dimension, shape = int(g.pick((2, 2, 2, 1, 0))), value.type.shape
+    if g.chance(0.4) and (steps := [step for step in (2, 3) if size % step == 0]):
+        step = int(g.pick(steps))
+        every = [g.add(ops.Slice(value, [0, 0, first], shape, [1, 1, step])) for first in range(step)]
+        kind = tensor(*shape[:2], size // step, 1, of=value.type.element_type)
+        stacked = g.add(ops.Concatenate([g.add(ops.Reshape(x, result=kind)) for x in every[::-1]], 3))
+        turned = g.add(ops.Reshape(stacked, result=value.type))
+        g.offer(turned if is_boolean(kind.element_type) else g.add(ops.Add(turned, value)))
     cuts = sorted(g.number(0, shape[dimension]) for _ in range(g.number(1, 3)))
     pieces = []
     for start, end in itertools.pairwise([0, *cuts, shape[dimension]]):

@@ -111,6 +111,27 @@ def test_rotated_halves_of_heads() -> None:
     assert _quotients(text, np.arange(96, dtype=np.float32).reshape(4, 24)) == 0
 
 
+def test_rotated_pairs_of_heads() -> None:
+    """Of pairs of neighbours, each is read next to the other."""
+    heads, half = "tensor<3x4x8xf32>", "tensor<3x4x4x1xf32>"
+    text = function(
+        "%x: tensor<4x24xf32>",
+        heads,
+        "%0 = stablehlo.reshape %x : (tensor<4x24xf32>) -> tensor<4x3x8xf32>",
+        f"%1 = stablehlo.transpose %0, dims = [1, 0, 2] : (tensor<4x3x8xf32>) -> {heads}",
+        f"%2 = stablehlo.slice %1 [0:3, 0:4, 1:8:2] : ({heads}) -> tensor<3x4x4xf32>",
+        f"%3 = stablehlo.slice %1 [0:3, 0:4, 0:8:2] : ({heads}) -> tensor<3x4x4xf32>",
+        f"%4 = stablehlo.reshape %2 : (tensor<3x4x4xf32>) -> {half}",
+        f"%5 = stablehlo.negate %4 : {half}",
+        f"%6 = stablehlo.reshape %3 : (tensor<3x4x4xf32>) -> {half}",
+        f"%7 = stablehlo.concatenate %5, %6, dim = 3 : ({half}, {half}) -> tensor<3x4x4x2xf32>",
+        f"%8 = stablehlo.reshape %7 : (tensor<3x4x4x2xf32>) -> {heads}",
+        f"%r = stablehlo.add %1, %8 : {heads}",
+        f"return %r : {heads}",
+    )
+    assert _quotients(text, np.arange(96, dtype=np.float32).reshape(4, 24)) == 1, "which one of a pair it is"
+
+
 @pytest.mark.parametrize(("low", "interior", "left"), [(2, 0, 0), (-1, 0, 0), (1, 1, 1)], ids=["edges", "cut", "gaps"])
 def test_padded_heads(low: int, interior: int, left: int) -> None:
     """Inside the edges, the place in a row of all heads is no quotient; with gaps, one tells which element it is."""
