@@ -40,8 +40,11 @@ MOST_MEMBERS, MOST_OF_SIBLINGS = 320, 80
 """The number of ops in one kernel, and up to which another reduction joins it."""
 MOST_COMPUTED = 8
 """The number of pieces that a kernel chooses from and computes itself, by more than a few instructions."""
+MOST_CHOSEN = 8
+"""The number of pieces that a kernel chooses from for each of many elements, rather than reading what was put together:
+each choice is between two halves, and lanes with different ones wait for each other."""
 SMALL = 1 << 12
-"""The number of elements up to which values that only the caller reads are computed last."""
+"""The number of elements up to which values that only the caller reads are computed last, and pieces are chosen."""
 
 VIEWS = (ops.Reshape, ops.OptimizationBarrier)
 
@@ -183,6 +186,8 @@ class _Fuser:
             return True
         if len(group.members) >= MOST_MEMBERS or not self._is_within_reach(group, op):
             return False
+        if _chooses_often(op) and not group.form.writes_parts:
+            return False
         if is_addressing(op):
             return self._target.layouts is None or not reads_across(group, op)
         form = group.form
@@ -249,6 +254,11 @@ def _ordered(block: Block, target: Target) -> list[Operation]:
         if small and all(_is_read_late(r, end, late) for r in op.results):
             late[op] = None
     return [*(op for op in before if op not in late), *reversed(late), end]
+
+
+def _chooses_often(op: Operation) -> bool:
+    """Whether an op is a concatenation of many pieces with many elements."""
+    return isinstance(op, ops.Concatenate) and len(op.inputs) > MOST_CHOSEN and op.result.type.size > SMALL
 
 
 def _follows_logarithm(op: Operation | None, most: int = 3) -> bool:

@@ -4,6 +4,7 @@ instead of matching instructions."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -158,21 +159,24 @@ class Analysis:
 
 def atom_offsets(atom: Atom | Register, places: Places) -> Sequence[int] | None:
     """`Analysis.lane_offsets` for an atom that depends on indices in lanes. A quotient, or remainder, of nothing else
-    is i // 2 + (0, 0, 1, 1, ...) for example, if i is even."""
+    is i // 2 + (0, 0, 1, 1, ...) for example, if i is even; or i // 64 + (0, 0, 0, ...), if i is a multiple of 16 and
+    there are no more lanes than that."""
     if atom in places:
         numbers: Sequence[int] = places[atom].numbers  # type: ignore[index]
         return [number - numbers[0] for number in numbers]
     if not isinstance(atom, Quotient | Remainder) or not set(atom.dividend.terms) <= set(places):
         return None
     terms = [(places[symbol], factor) for symbol, factor in atom.dividend.terms.items()]  # type: ignore[index]
-    if any(factor * place.multiple % atom.divisor for place, factor in terms):
+    first = atom.dividend.offset
+    dividends = [
+        first + sum(place.numbers[lane] * factor for place, factor in terms) for lane in range(lanes_of(places))
+    ]
+    # All of these dividends change by multiples of `period`, which divides the divisor.
+    period = math.gcd(atom.divisor, *(factor * place.multiple for place, factor in terms))
+    if period < atom.divisor and len({dividend // period for dividend in dividends}) > 1:
         return None
     part = 0 if isinstance(atom, Quotient) else 1
-    first = atom.dividend.offset
-    dividends = (
-        first + sum(place.numbers[lane] * factor for place, factor in terms) for lane in range(lanes_of(places))
-    )
-    every = [divmod(dividend, atom.divisor)[part] for dividend in dividends]
+    every = [divmod(dividend, period)[part] for dividend in dividends]
     return [each - every[0] for each in every]
 
 

@@ -245,6 +245,19 @@ def test_many_pieces_are_computed_apart_from_the_reduction_of_their_concatenatio
     assert launches(lowered(40)) == ["tanh"] * 40 + ["fused_concatenate_reduce"]
 
 
+@pytest.mark.parametrize(("count", "size", "fused"), [(8, 1000, True), (9, 1000, False), (9, 100, True)])
+def test_large_arrays_of_many_pieces_are_put_together(count: int, size: int, fused: bool):
+    """Else each of many elements is chosen from the pieces, such as the steps of an unrolled recurrence."""
+
+    def scaled(b: Builder, x: Value, *pieces: Value) -> Value:
+        return b.add(ops.Multiply(x, b.add(ops.Concatenate(pieces, dimension=1))))
+
+    types = [tensor(size, count), *[tensor(size, 1)] * count]
+    program = expect_same(program_of(types, scaled), [some(*kind.static_shape, seed=n) for n, kind in enumerate(types)])
+    assert (launches(program) == ["fused_concatenate_multiply"]) == fused
+    assert any("if" in str(kernel).split() for kernel in program.kernels()) == fused
+
+
 @pytest.mark.parametrize(("length", "count"), [(30, 1), (200, 1), (700, 3)])
 def test_long_chains_are_cut(length: int, count: int):
     def body(b, x):

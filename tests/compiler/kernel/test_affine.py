@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.compiler.kernel.kernels import scaled
 from trivium.compiler.kernel import (
     Block,
@@ -14,8 +16,9 @@ from trivium.compiler.kernel import (
     While,
     expression,
 )
-from trivium.compiler.kernel.affine import Analysis, accesses, holds
-from trivium.compiler.kernel.index import variable
+from trivium.compiler.kernel.affine import Analysis, accesses, atom_offsets, holds
+from trivium.compiler.kernel.index import Quotient, Remainder, variable
+from trivium.compiler.kernel.lanes import neighbours
 
 
 def test_linear_addresses() -> None:
@@ -50,6 +53,35 @@ def test_a_quotient_has_no_constant_step() -> None:
     (loop,) = kernel.body.instructions
     assert len(analysis.divisions[loop.body]) == 1
     assert i in analysis.escaping
+
+
+@pytest.mark.parametrize("kind", [Quotient, Remainder])
+@pytest.mark.parametrize(
+    ("factor", "offset", "divisor", "lanes", "multiple", "is_known"),
+    [
+        (1, 0, 64, 16, 16, True),
+        (1, 0, 24, 16, 16, False),
+        (1, 0, 24, 8, 8, True),
+        (1, 8, 64, 16, 16, False),
+        (1, -16, 64, 16, 16, True),
+        (1, 5, 2, 8, 8, True),
+        (2, 1, 64, 16, 16, True),
+        (-1, 63, 64, 16, 16, True),
+        (-1, 0, 64, 16, 16, False),
+        (3, 0, 64, 16, 16, False),
+    ],
+)
+def test_quotients_in_lanes(
+    kind: type, factor: int, offset: int, divisor: int, lanes: int, multiple: int, is_known: bool
+) -> None:
+    """Lanes are inside one period of the quotient, or are whole ones; wherever they are, they differ alike."""
+    i = Register("i64")
+    offsets = atom_offsets(kind(variable(i) * factor + offset, divisor), neighbours(i, lanes, multiple))
+    assert (offsets is not None) == is_known
+    if offsets is not None:
+        for first in range(0, 20 * multiple, multiple):
+            numbers = [divmod((first + lane) * factor + offset, divisor)[kind is Remainder] for lane in range(lanes)]
+            assert [number - numbers[0] for number in numbers] == list(offsets)
 
 
 def test_numbers_that_are_stored_escape() -> None:
