@@ -108,6 +108,6 @@ def optimize(
         # The products of attention are for matrix instructions.
         own = (SplitBatches(), CLEAN_UP, *own)
     # After calls are inlined, and before they are written out, without loops.
-    ragged = () if target is None or target.tiles is None else (RaggedProducts(),)
+    ragged = () if target is None or target.tiles is None else (RaggedProducts(target.vector_registers),)
     passes = *PIPELINE[:1], *ragged, *PIPELINE[1:], *own
     return run_passes(module.clone() if copy else module, passes, verify=verify, observe=observe)

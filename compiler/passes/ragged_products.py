@@ -40,22 +40,29 @@ from trivium.ir.types import I64, ElementType, TensorType, accumulation_type, is
 
 FEWEST = 4
 """The number of groups from which on loops take less time than all products of rows and matrices."""
-FEWEST_ROWS, MOST_ROWS = 8, 128
-"""The number of rows that are multiplied at once, usually twice those of a group: most groups are one block, and little
-else is multiplied. With fewer, reading a matrix takes longer than multiplying by it."""
+FEW_ROWS = 8
+"""The number of rows that are multiplied at once: their sums are in registers while the matrix is read where it is."""
+NARROW_ROWS = 16, 64
+"""The same where elements have less than 32 bits: then the matrix is packed, for as many rows as a group usually has,
+within these limits."""
+SUMMED_ROWS = 8, 128
+"""The number of rows whose products are added up at once, usually twice those of a group: most groups are one block."""
 
 
 @dataclass(frozen=True)
 class RaggedProducts(Pass):
-    """Afterwards, no product of many groups whose sizes are known at run time is left, if it has no batches."""
+    """Afterwards, no product of many groups whose sizes are known at run time is left, if it has no batches. The device
+    has a number of vector `registers`."""
 
     NAME: ClassVar[str] = "ragged-products"
+
+    registers: int
 
     def run(self, module: Module) -> bool:
         found = [op for block in blocks(module) for op in block if _is_plain(op)]
         for op in found:
             rewriter = Rewriter(op)
-            rewriter.replace(_sums(rewriter, op) if _sums_up(op) else _rows(rewriter, op))
+            rewriter.replace(_sums(rewriter, op) if _sums_up(op) else _rows(rewriter, op, self.registers))
         return bool(found)
 
 
@@ -82,9 +89,12 @@ def _sums_up(op: RaggedDot) -> bool:
     return op.ragged_dot_dimension_numbers.lhs_contracting_dimensions == (0,)
 
 
-def _rows(b: Rewriter, op: RaggedDot) -> Value:
+def _rows(b: Rewriter, op: RaggedDot, registers: int) -> Value:
     """Returns the products of the rows with the matrix of their group; rows outside of all groups are zeros."""
-    kind, count, size = op.result.type, op.lhs.type.static_shape[0], _block_size(op)
+    kind, (count, *_) = op.result.type, op.lhs.type.static_shape
+    narrow = op.lhs.type.dtype.itemsize < 4
+    size = _within(*NARROW_ROWS, _rows_of_group(op)) if narrow else min(FEW_ROWS, registers // 2 - 2)
+    size = min(count, size)
     matrices, numbers = _as_stored(op)
     shape = matrices.type.static_shape
 
@@ -105,7 +115,8 @@ def _rows(b: Rewriter, op: RaggedDot) -> Value:
 
 def _sums(b: Rewriter, op: RaggedDot) -> Value:
     """Returns the sums of the products of the rows in each group. Sums of blocks are added up in f32 at least."""
-    kind, count, size = op.result.type, op.lhs.type.static_shape[0], _block_size(op)
+    kind, (count, *_) = op.result.type, op.lhs.type.static_shape
+    size = min(count, _within(*SUMMED_ROWS, 2 * _rows_of_group(op)))
     wide = accumulation_type(kind.element_type)
     one = kind.with_shape(kind.static_shape[1:]).with_element(wide)
     numbers = op.ragged_dot_dimension_numbers.for_one_group()
@@ -145,9 +156,13 @@ def _over_groups(b: Builder, op: RaggedDot, init: Value, group: Callable[..., Va
     return _while(b, start, lambda b, place, *_: _less(b, place, number(b, groups)), body)[2]
 
 
-def _block_size(op: RaggedDot) -> int:
-    rows, groups = op.lhs.type.static_shape[0], op.group_sizes.type.static_shape[0]
-    return min(rows, MOST_ROWS, max(FEWEST_ROWS, -(-2 * rows // groups)))
+def _rows_of_group(op: RaggedDot) -> int:
+    """Returns the number of rows of a group if all have as many."""
+    return -(-op.lhs.type.static_shape[0] // op.group_sizes.type.static_shape[0])
+
+
+def _within(least: int, most: int, number: int) -> int:
+    return max(least, min(most, number))
 
 
 def _over_blocks(

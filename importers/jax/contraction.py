@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from jax import lax
+from jax._src.lax.lax import _ragged_dot_general_impl  # products of all groups, which algorithms are for
 from jax.typing import DTypeLike
 
 from trivium.importers.convolution import Layout
 from trivium.importers.convolution import dimension_numbers as convolution_numbers
 from trivium.importers.jax.context import Context, Ints, Padding, rule
+from trivium.importers.jax.definitions import Definition
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import ElementType, FloatType, element_type_of
@@ -43,6 +46,42 @@ def dot_general(
     result = ctx.result.with_element(total)
     dot = ops.DotGeneral(lhs, rhs, dot_dimension_numbers=numbers, algorithm=algorithm, result=result)
     return ctx.convert(ctx.add(dot), ctx.result.element_type)
+
+
+@rule("ragged_dot_general")
+def ragged_dot_general(
+    ctx: Context,
+    lhs: Value,
+    rhs: Value,
+    group_sizes: Value,
+    ragged_dot_dimension_numbers: lax.RaggedDotDimensionNumbers,
+    precision: Precision | Algorithm,
+    group_offset: object,
+) -> Value:
+    """ragged_dot_general(lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precision, preferred_element_type)"""
+    if group_offset is not None:
+        ctx.unsupported("group_offset", group_offset, "None")
+    if isinstance(precision, Algorithm):
+        parameters = {"ragged_dot_dimension_numbers": ragged_dot_dimension_numbers, "precision": precision}
+        in_full = Definition(partial(_ragged_dot_general_impl, preferred_element_type=ctx.result.dtype, **parameters))
+        return in_full(ctx, lhs, rhs, group_sizes)[0]
+    contracting, batching = ragged_dot_dimension_numbers.dot_dimension_numbers
+    (ragged,) = ragged_dot_dimension_numbers.lhs_ragged_dimensions
+    if ragged in batching[0]:
+        # Like JAX, without the groups: what is outside of them has no meaning.
+        return dot_general(ctx, lhs, rhs, (contracting, batching), precision)
+    config = _precision(ctx, precision)
+    lhs, rhs = _of_one_type(ctx, lhs, rhs)
+    numbers = ops.RaggedDotDimensionNumbers(
+        lhs_batching_dimensions=tuple(batching[0]),
+        rhs_batching_dimensions=tuple(batching[1]),
+        lhs_contracting_dimensions=tuple(contracting[0]),
+        rhs_contracting_dimensions=tuple(contracting[1]),
+        lhs_ragged_dimensions=(ragged,),
+        rhs_group_dimensions=tuple(ragged_dot_dimension_numbers.rhs_group_dimensions),
+    )
+    given = None if config is None else [ops.ChloPrecision(one.value) for one in config]
+    return ctx.add(ops.RaggedDot(lhs, rhs, group_sizes, numbers, precision_config=given, result=ctx.result))
 
 
 def _of_one_type(ctx: Context, lhs: Value, rhs: Value) -> tuple[Value, Value]:

@@ -79,4 +79,23 @@ def scattered_windows():
     np.testing.assert_array_equal(inside, [[0, 0], [0, 0], [1, 1]])
 
 
-CHECKS = [scattered_windows, lapack_by_other_layouts, rules_for_the_cpu, exported_for_the_cpu, inspected_shardings]
+def products_of_groups():
+    """Each group of rows is multiplied with its own matrix only, on one device and divided over all."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((64, 16), np.float32), rng.standard_normal((5, 16, 8), np.float32)
+    sizes = np.array([10, 0, 31, 3, 20], np.int32)
+    results = jax.value_and_grad(lambda x, y, sizes: jnp.sin(jax.lax.ragged_dot(x, y, sizes)).sum(), (0, 1))
+    assert jax.jit(results).lower(x, y, sizes).as_text().count('"chlo.ragged_dot"') == 3
+    with jax.default_device(jax.devices("cpu")[0]):
+        expected = jax.tree.leaves(jax.jit(results)(x, y, sizes))
+    mesh = jax.make_mesh((jax.device_count(),), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    rows = jax.device_put(x, jax.NamedSharding(mesh, jax.sharding.PartitionSpec("x")))
+    for given in (x, rows):
+        for found, wanted in zip(jax.tree.leaves(jax.jit(results)(given, y, sizes)), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+CHECKS = [
+    scattered_windows, products_of_groups, lapack_by_other_layouts, rules_for_the_cpu, exported_for_the_cpu,
+    inspected_shardings,
+]  # fmt: skip

@@ -17,6 +17,7 @@ from jax import lax
 from jax._src import buffer_callback, callback, config, core, custom_partitioning, mesh
 from jax._src.export._export import Exported, call_exported_p
 from jax._src.interpreters import mlir
+from jax._src.lax import lax as lax_internal
 from jax._src.lax import slicing
 from jax._src.lax.control_flow import conditionals
 from jaxlib.mlir import ir
@@ -55,6 +56,7 @@ def register(platform: str) -> None:
     for primitive, entry in [(primitive, entry) for primitive, entry in rules.items() if primitive.name in LIKE_CPU]:
         mlir.register_lowering(primitive, _like_cpu(entry.rule), platform=platform, inline=entry.inline)
     mlir.register_lowering(lax.dot_general_p, _dot_general, platform=platform)
+    mlir.register_lowering(lax_internal.ragged_dot_general_p, _ragged_dot_general, platform=platform)
     for primitive in SCATTERS:
         mlir.register_lowering(primitive, _scatter(mlir._lowerings[primitive].rule), platform=platform)
     for primitive in (callback.pure_callback_p, callback.io_callback_p):
@@ -137,6 +139,17 @@ def _dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, rhs: ir.Value
     wide = [aval.update(dtype=dtype) for aval in (left, right)]
     lhs, rhs = (mlir.convert_hlo(context, *args) for args in zip((lhs, rhs), (left, right), wide, strict=True))
     return rule(context.replace(avals_in=wide), lhs, rhs, **params)
+
+
+def _ragged_dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, *args: ir.Value, **params: Any) -> Any:
+    """As for TPUs, where groups are multiplied with their own matrices only. Of batches, JAX's groups have no meaning,
+    and algorithms are for whole products."""
+    numbers, precision = params["ragged_dot_dimension_numbers"], params["precision"]
+    _, (batching, _) = numbers.dot_dimension_numbers
+    algorithm = isinstance(precision, lax.DotAlgorithm | lax.DotAlgorithmPreset)
+    if algorithm or set(numbers.lhs_ragged_dimensions) & set(batching):
+        return mlir._lowerings[lax_internal.ragged_dot_general_p].rule(context, lhs, *args, **params)
+    return lax_internal._ragged_dot_general_lower(context, lhs, *args, **params, platform="cpu")
 
 
 def _scatter(rule: Lowering) -> Lowering:

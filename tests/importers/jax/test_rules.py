@@ -257,6 +257,45 @@ def test_dot_products_of_different_types(types, run):
     check(lambda x, y: lax.dot(x, y, preferred_element_type=kind), [x, y], 2e-6, run)
 
 
+ROWS, MATRICES, SIZES = floats(12, 6), floats(5, 6, 7, seed=1), np.array([3, 0, 5, 1, 2], np.int32)
+
+
+def ragged(contracted, ragged=0, groups=(0,), batched=((), ()), **options):
+    numbers = lax.RaggedDotDimensionNumbers((contracted, batched), [ragged], list(groups))
+    return lambda x, y, sizes: lax.ragged_dot_general(x, y, sizes, numbers, **options)
+
+
+@RUNS
+@pytest.mark.parametrize(
+    ("function", "lhs", "rhs", "sizes"),
+    [
+        (lax.ragged_dot, ROWS, MATRICES, SIZES),
+        (lax.ragged_dot, ROWS, MATRICES, SIZES // 2),
+        (ragged(((1,), (2,))), ROWS, MATRICES.swapaxes(1, 2).copy(), SIZES),
+        (ragged(((0,), (0,)), groups=()), ROWS, floats(12, 7), SIZES),
+        (ragged(((2,), (0,)), ragged=1, groups=(1,)), floats(2, 12, 6), MATRICES.transpose(1, 0, 2).copy(), SIZES),
+        (ragged(((2,), (1,)), groups=(), batched=((0,), (0,))), floats(3, 4, 6), floats(3, 6, 5), SIZES[:3]),
+        (ragged(((1,), (1,)), precision=lax.Precision.HIGHEST), ROWS, MATRICES, SIZES),
+        (ragged(((1,), (1,)), precision=lax.DotAlgorithmPreset.F32_F32_F32), ROWS, MATRICES, SIZES),
+        (ragged(((1,), (1,)), preferred_element_type=np.float32), integers(12, 6), MATRICES, SIZES),
+    ],
+    ids=["rows", "fewer", "turned", "sums", "blocks", "batches", "precise", "algorithm", "types"],
+)
+def test_products_of_groups(function, lhs, rhs, sizes, run):
+    check(function, [lhs, rhs, sizes], 2e-6, run)
+
+
+@RUNS
+def test_derivatives_of_products_of_groups(run):
+    """Each group is multiplied with its own matrix only, also backwards."""
+    derivative = jax.grad(lambda x, y, sizes: jnp.sin(lax.ragged_dot(x, y, sizes)).sum(), (0, 1))
+    check(derivative, [ROWS, MATRICES, SIZES], 2e-6, run)
+    module = trivium.from_jax(derivative, ROWS, MATRICES, SIZES)
+    names = {op.NAME for op in module.walk()}
+    assert "chlo.ragged_dot" in names
+    assert "stablehlo.dot_general" not in names
+
+
 def test_normal_draws_agree():
     """The bits agree exactly; the only difference is the rounding of `erf_inv`."""
     check(lambda k: jax.random.normal(k, (50,)), [KEY], 2e-6)
