@@ -57,6 +57,10 @@ def lstm(inputs: jax.Array, w: jax.Array, u: jax.Array) -> jax.Array:
     return jax.lax.scan(step, (zeros, zeros), inputs)[0][0]
 
 
+def after_experts(rows: jax.Array, matrices: jax.Array, sizes: jax.Array) -> jax.Array:
+    return jnp.sin(jax.lax.ragged_dot(rows, matrices, sizes)).sum()
+
+
 def forces(points: jax.Array) -> jax.Array:
     """The forces between particles in a box that is repeated in all directions."""
 
@@ -84,6 +88,8 @@ def medians(image: jax.Array) -> jax.Array:
 
 
 PLANES = normal(8, 128, 128) + 1j * normal(8, 128, 128, seed=1)
+EXPERTS = normal(512, 256), normal(8, 256, 512, seed=1) / 16, np.array([80, 17, 64, 120, 0, 51, 92, 88], np.int32)
+"""Rows, the matrix of each expert, and how many rows each one has."""
 
 ROWS = (
     row("normalized images 4x224x224x3", normalized, uniform(4, 224, 224, 3), quick=True),
@@ -104,5 +110,7 @@ ROWS = (
     row("quantiles of the normal distribution, 1M", jax.scipy.special.ndtri, uniform(1024, 1024)),
     row("FFT of 8 planes 128x128", jnp.fft.fft2, PLANES.astype(np.complex64)),
     row("cheapest paths 300x300", cheapest_paths, uniform(300, 300), quick=True),
+    row("8 experts of 256x512, 512 rows", jax.lax.ragged_dot, *EXPERTS),
+    row("8 experts of 256x512, 512 rows, gradient", jax.grad(after_experts, (0, 1)), *EXPERTS),
     row("LSTM 512 s64 b1", lstm, normal(64, 1, 512), normal(512, 2048) / 32, normal(512, 2048, seed=1) / 32),
 )
