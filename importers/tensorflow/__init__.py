@@ -3,6 +3,7 @@ Importing the families registers their rules."""
 
 from trivium.importers.tensorflow import (  # noqa: F401
     bessel,
+    bounded_normal,
     boxes,
     calls,
     color,
@@ -12,6 +13,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     ctc,
     detections,
     diagonals,
+    discrete,
     elementwise,
     fused,
     gamma,

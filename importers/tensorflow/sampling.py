@@ -1,4 +1,4 @@
-"""Distributions other than uniform and normal ones, shuffling, and draws from generators that are variables. The
+"""Truncated normal numbers, categories, shuffling, and draws from generators that are variables. The
 stateless ops and those on variables draw what TensorFlow's CPU kernels draw; the others, which draw from the hidden
 generator, have a stream of their own."""
 
@@ -26,7 +26,7 @@ from trivium.importers.tensorflow.random import (
 )
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F64, I32, UI64
+from trivium.ir.types import F64, I32, I64, UI32, UI64
 
 # Normal numbers within two deviations
 
@@ -74,44 +74,6 @@ def stateless_truncated_normal_seed(ctx: Context, shape: Known, seed: Value) -> 
     return truncated(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed))
 
 
-# Normal numbers between bounds of each row
-
-
-@rule("ParameterizedTruncatedNormal")
-def parameterized_truncated_normal(
-    ctx: Context, shape: Known, means: Value, stdevs: Value, minvals: Value, maxvals: Value, *, seed: int, seed2: int
-) -> Value:
-    """ParameterizedTruncatedNormal(shape, means, stdevs, minvals, maxvals; seed=0, seed2=0) -> output"""
-    extents = ctx.known_shape(shape)
-    kind = accumulation_type(ctx.element_type)
-    numbers = uniform(ctx, extents, *drawn(ctx, 2 * math.prod(extents)), kind)
-
-    def of_rows(x: Value) -> Value:
-        return ctx.reshape(x, (*x.type.static_shape, *[1] * (len(extents) - 1))) if x.type.rank else x
-
-    return _bounded(ctx, numbers, *map(of_rows, (means, stdevs, minvals, maxvals)))
-
-
-def _bounded(ctx: Context, numbers: Value, *parameters: Value) -> Value:
-    """Returns normal numbers between bounds: where the distribution function has uniform values between theirs."""
-    kind = numbers.type.element_type
-    mean, deviation, low, high = (ctx.convert(x, kind) for x in parameters)
-    one = ctx.scalar(1, kind)
-
-    def below(bound: Value) -> Value:
-        """How probable a number below a bound is."""
-        away = ctx.over(ctx.over(ctx.minus(bound, mean), deviation), ctx.scalar(math.sqrt(2), kind))
-        return ctx.scaled(ctx.plus(one, ctx.add(ops.Erf(away))), 0.5)
-
-    start, end = below(low), below(high)
-    chosen = ctx.plus(start, ctx.times(ctx.minus(end, start), numbers))
-    most = 1 - float(np.finfo(kind.dtype).eps)
-    spread = ctx.minus(ctx.scaled(chosen, 2), one)
-    spread = ctx.binary(ops.Minimum, ctx.binary(ops.Maximum, spread, ctx.scalar(-most, kind)), ctx.scalar(most, kind))
-    away = ctx.times(ctx.scaled(deviation, math.sqrt(2)), ctx.add(ops.ErfInv(spread)))
-    return ctx.convert(ctx.plus(mean, away), ctx.element_type)
-
-
 # Categories, and orders
 
 
@@ -154,6 +116,37 @@ def random_shuffle(ctx: Context, value: Value, *, seed: int, seed2: int) -> Valu
     high = ctx.binary(ops.ShiftLeft, ctx.convert(first, UI64), ctx.scalar(32, UI64))
     keys = ctx.add(ops.Or(high, ctx.convert(second, UI64)))
     return ctx.take(value, ctx.sort([keys, ctx.iota((count,), 0)], 0)[1])
+
+
+@rule("StatelessShuffle")
+def stateless_shuffle(ctx: Context, value: Value, key: Value, counter: Value, alg: Known) -> Value:
+    """StatelessShuffle(value, key, counter, alg) -> output"""
+    require_philox(ctx, alg)
+    if not value.type.rank or value.type.static_shape[0] < 2:
+        return value
+    count = value.type.static_shape[0]
+    left = ctx.minus(ctx.scalar(count, UI32), ctx.iota((count - 1,), 0, UI32))
+    chosen = ctx.binary(ops.Remainder, bits(ctx, count - 1, key, counter), left)
+    places = ctx.convert(ctx.plus(chosen, ctx.iota((count - 1,), 0, UI32)), I64)
+    return ctx.take(value, _exchanged(ctx, count, places))
+
+
+def _exchanged(ctx: Context, count: int, places: Value) -> Value:
+    """Returns the numbers below `count` after each place but the last one was exchanged with the given one in turn."""
+    start = [ctx.scalar(0, I64), ctx.iota((count,), 0, I64)]
+    types = [x.type for x in start]
+
+    def goes_on(emit: Context, place: Value, order: Value) -> Value:
+        return emit.compare("LT", place, emit.scalar(count - 1, I64))
+
+    def step(emit: Context, place: Value, order: Value) -> list[Value]:
+        other = emit.reshape(emit.add(ops.DynamicSlice(places, [place], slice_sizes=[1])), ())
+        here, there = (emit.add(ops.DynamicSlice(order, [at], slice_sizes=[1])) for at in (place, other))
+        order = emit.add(ops.DynamicUpdateSlice(order, here, [other]))
+        order = emit.add(ops.DynamicUpdateSlice(order, there, [place]))
+        return [emit.plus(place, emit.scalar(1, I64)), order]
+
+    return ctx.add(ops.While(start, cond=ctx.region(types, goes_on), body=ctx.region(types, step)))[1]
 
 
 # Generators that are variables

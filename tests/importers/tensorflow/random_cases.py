@@ -48,4 +48,42 @@ GAMMAS = [
         *(ALPHAS.astype(np.float32), SEED),
     ),
 ]
-RANDOM_CASES: list[Case] = [*KEYED, *KEYED_V2, *CATEGORIES, *GAMMAS]
+RATES = np.array([0, 0.5, 3, 9.9, 10, 40, 1000, np.inf])
+COUNTS = np.array([[0], [1], [15], [40], [1000]])
+CHANCES = np.array([-1, 0, 0.05, 0.3, 0.5, 0.7, 0.99, 1, 2])
+DISCRETE = [
+    *(
+        case(
+            "StatelessRandomPoisson",
+            lambda seed, rates, dtype=dtype: raw.StatelessRandomPoisson(
+                shape=[3, 20, 8], seed=seed, lam=rates, dtype=dtype
+            ),
+            *(SEED, RATES.astype(kind)),
+        )
+        for kind, dtype in ((np.float16, tf.float32), (np.float32, tf.int32), (np.float64, tf.float64))
+    ),
+    case(
+        "StatelessRandomPoisson",
+        lambda seed, rates: raw.StatelessRandomPoisson(shape=[40, 2], seed=seed, lam=rates, dtype=tf.int64),
+        *(SEED, ints(3, 25)),
+    ),
+    *(
+        case(
+            "StatelessRandomBinomial",
+            lambda seed, counts, probs, dtype=dtype: raw.StatelessRandomBinomial(
+                shape=[30, 5, 9], seed=seed, counts=counts, probs=probs, dtype=dtype
+            ),
+            *(SEED, COUNTS.astype(kind), CHANCES.astype(kind)),
+        )
+        for kind, dtype in ((np.float16, tf.float32), (np.float32, tf.int64), (np.float64, tf.float16))
+    ),
+]
+SHUFFLED = [
+    case(
+        "StatelessShuffle",
+        lambda x, key, counter: raw.StatelessShuffle(value=x, key=key, counter=counter, alg=PHILOX),
+        *(normal(*shape), np.array([2**40 + 9], np.uint64), np.array([2**64 - 7, 3], np.uint64)),
+    )
+    for shape in ((23,), (12, 3, 2), (1, 4), (0, 2), ())
+]
+RANDOM_CASES: list[Case] = [*KEYED, *KEYED_V2, *CATEGORIES, *GAMMAS, *DISCRETE, *SHUFFLED]

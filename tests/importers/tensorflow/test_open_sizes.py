@@ -37,7 +37,7 @@ REASONS = {
     "SparseTensorDenseMatMul",
     "the rank of the result follows from the size": "Bitcast Squeeze XlaBroadcastHelper XlaSplitND",
     "quantized tensors, draws and searches count their elements": "LowerBound StatelessMultinomial "
-    "StatelessRandomGammaV2 StatelessRandomGammaV3 UniformDequantize "
+    "StatelessRandomGammaV2 StatelessRandomGammaV3 StatelessRandomBinomial StatelessShuffle UniformDequantize "
     "UniformQuantize UniformQuantizedConvolution UniformQuantizedDot UniformRequantize UpperBound",
 }
 OF_KNOWN_SIZES = {op for names in REASONS.values() for op in names.split()}

@@ -10,6 +10,8 @@ import pytest
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 tf = pytest.importorskip("tensorflow")
 
+from scipy import stats
+
 import trivium.tensorflow
 
 raw = tf.raw_ops
@@ -88,3 +90,62 @@ def test_normal_numbers_between_bounds() -> None:
     # The means of the symmetric one and of the half normal distribution.
     for row, mean in zip(both, (1.0, np.sqrt(2 / np.pi)), strict=True):
         assert abs(row.mean() - mean) < 6 * row.std() / np.sqrt(COUNT)
+
+
+BOUNDS = [
+    *((0, 1, -1, 1), (0, 1, -3, 0.1), (2, 3, -np.inf, 2.5), (-1, 2, 4, np.inf), (5, 1, -3, -2.9)),
+    *((0, 1, 8, np.inf), (0, 2, -90, -80), (0, 1, 6, 6.01), (1, 1, -np.inf, np.inf)),
+]
+"""Means, deviations and bounds: those of each method, on both sides, and far from the mean."""
+
+
+@pytest.mark.parametrize("kind", [tf.float32, tf.float64])
+@pytest.mark.parametrize("is_stateless", [False, True])
+def test_normal_numbers_between_far_bounds(kind: Any, is_stateless: bool) -> None:
+    parameters = np.array(BOUNDS).T
+
+    def draw() -> Any:
+        means, deviations, *bounds = (tf.constant(row, kind) for row in parameters)
+        between = dict(zip(("minvals", "maxvals"), bounds, strict=True))
+        if is_stateless:
+            named = {"means": means, "stddevs": deviations, **between}
+            return raw.StatelessParameterizedTruncatedNormal(shape=[COUNT, len(BOUNDS)], seed=[3, 4], **named)
+        named = {"means": means, "stdevs": deviations, **between}
+        return tf.transpose(raw.ParameterizedTruncatedNormal(shape=[len(BOUNDS), COUNT], **named))
+
+    drawn = compiled(draw)().numpy()
+    for (mean, deviation, least, most), column in zip(BOUNDS, drawn.T, strict=True):
+        low, high = (x.astype(column.dtype) for x in np.array([least, most]))
+        assert ((column >= low) & (column <= high)).all()
+        ends = (least - mean) / deviation, (most - mean) / deviation
+        distribution = stats.truncnorm(*ends, loc=mean, scale=deviation)
+        # The statistic of Kolmogorov and Smirnov exceeds this once in 100,000 draws.
+        assert stats.kstest(column.astype(np.float64), distribution.cdf).statistic < 2.5 / np.sqrt(COUNT)
+
+
+def test_normal_numbers_between_bounds_that_are_none() -> None:
+    def draw() -> Any:
+        named = {"means": 0.0, "stddevs": [1.0, -1.0, 1.0], "minvals": [0.0, 0.0, 2.0], "maxvals": 1.0}
+        return raw.StatelessParameterizedTruncatedNormal(shape=[5, 3], seed=[3, 4], **named)
+
+    np.testing.assert_array_equal(np.isnan(compiled(draw)()), [[False, True, True]] * 5)
+
+
+@pytest.mark.parametrize("kind", [tf.float16, tf.float32, tf.float64, tf.int32])
+def test_counts(kind: Any) -> None:
+    rates = np.array([0, 0.1, 2, 9.9, 10, 35, 120, -1])
+    drawn = compiled(lambda: raw.StatelessRandomPoisson(shape=[COUNT, 8], seed=[3, 4], lam=rates, dtype=kind))()
+    wanted = raw.StatelessRandomPoisson(shape=[COUNT, 8], seed=[3, 4], lam=rates, dtype=kind)
+    np.testing.assert_array_equal(drawn, wanted)
+    for rate, column in zip(rates[1:-1], drawn.numpy().T[1:-1].astype(np.float64), strict=True):
+        assert abs(column.mean() - rate) < 5 * np.sqrt(rate / COUNT)
+
+
+def test_rates_that_are_no_number_are_their_own_samples() -> None:
+    # TensorFlow's kernel does not end for such a rate.
+    for kind, wanted in ((tf.float32, [np.nan, np.inf]), (tf.int32, [0, 0])):
+        rates = np.array([np.nan, np.inf])
+        drawn = compiled(
+            lambda kind=kind, rates=rates: raw.StatelessRandomPoisson(shape=[2], seed=[3, 4], lam=rates, dtype=kind)
+        )()
+        np.testing.assert_array_equal(drawn, wanted)
