@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from trivium.importers.emit import broadcast_shape
-from trivium.importers.tensorflow.context import Context, Known, rule
-from trivium.importers.tensorflow.random import key_and_counter
+from trivium.importers.tensorflow.context import Context, Known, Operand, rule
+from trivium.importers.tensorflow.random import drawn, key_and_counter
 from trivium.importers.tensorflow.rejection import Streams, Trials, by_column, until_accepted
+from trivium.importers.tensorflow.sampling import from_variable
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F64, I32, FloatType
@@ -37,11 +38,21 @@ TAILS = (
 @rule("StatelessRandomPoisson")
 def stateless_poisson(ctx: Context, shape: Known, seed: Value, lam: Value) -> Value:
     """StatelessRandomPoisson(shape, seed, lam; dtype) -> output"""
-    extents = ctx.known_shape(shape)
-    if 0 in extents:
-        return ctx.full(extents, 0, ctx.element_type)
-    rates, rows, columns = _of_samples(ctx, extents, ctx.convert(lam, F64))
-    streams = Streams(by_column(ctx, rows, columns, RESERVED), *key_and_counter(ctx, seed), F64)
+    return _poisson(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed), lam)
+
+
+@rule("RandomPoissonV2")
+def random_poisson(ctx: Context, shape: Known, rate: Value, *, seed: int, seed2: int) -> Value:
+    """RandomPoissonV2(shape, rate; seed=0, seed2=0, dtype=DT_INT64) -> output"""
+    extents = (*ctx.known_shape(shape), *rate.type.static_shape)
+    return _poisson(ctx, extents, *drawn(ctx, 4 * RESERVED * math.prod(extents)), rate)
+
+
+def _poisson(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, rate: Value) -> Value:
+    if 0 in shape:
+        return ctx.full(shape, 0, ctx.element_type)
+    rates, rows, columns = _of_samples(ctx, shape, ctx.convert(rate, F64))
+    streams = Streams(by_column(ctx, rows, columns, RESERVED), key, counter, F64)
     is_few = ctx.compare("LT", rates, ctx.scalar(FEW, F64))
     is_finite = ctx.add(ops.IsFinite(rates))
     is_known = ctx.add(ops.Not(ctx.add(ops.Or(is_few, is_finite))))
@@ -64,7 +75,7 @@ def stateless_poisson(ctx: Context, shape: Known, seed: Value, lam: Value) -> Va
     # A rate that is infinite, or none, is its own sample, which no integer is.
     known = rates if isinstance(ctx.element_type, FloatType) else start[1]
     samples = until_accepted(ctx, streams, is_known, known, start, step)
-    return ctx.convert(ctx.reshape(samples, extents), ctx.element_type)
+    return ctx.convert(ctx.reshape(samples, shape), ctx.element_type)
 
 
 def _of_samples(ctx: Context, shape: Sequence[int], parameter: Value) -> tuple[Value, int, int]:
@@ -128,9 +139,23 @@ class _PoissonBox(_Box):
 @rule("StatelessRandomBinomial")
 def stateless_binomial(ctx: Context, shape: Known, seed: Value, counts: Value, probs: Value) -> Value:
     """StatelessRandomBinomial(shape, seed, counts, probs; dtype=DT_INT64) -> output"""
+    return _binomial(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed), counts, probs)
+
+
+@rule("StatefulRandomBinomial")
+def stateful_binomial(
+    ctx: Context, resource: Operand, algorithm: Known, shape: Known, counts: Value, probs: Value
+) -> Value:
+    """StatefulRandomBinomial(resource, algorithm, shape, counts, probs; dtype=DT_INT64) -> output"""
     extents = ctx.known_shape(shape)
-    if 0 in extents:
-        return ctx.full(extents, 0, ctx.element_type)
+    columns = math.prod(broadcast_shape(counts.type.static_shape, probs.type.static_shape))
+    moved = columns * 200 * (math.prod(extents) // max(columns, 1) + 3) // 4
+    return _binomial(ctx, extents, *from_variable(ctx, resource, algorithm, moved), counts, probs)
+
+
+def _binomial(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, counts: Value, probs: Value) -> Value:
+    if 0 in shape:
+        return ctx.full(shape, 0, ctx.element_type)
     common = broadcast_shape(counts.type.static_shape, probs.type.static_shape)
     counts, probs = (ctx.broadcast(x, common) for x in (counts, probs))
     # TensorFlow chooses the method in the type of the parameters, and draws in 64 bits.
@@ -144,11 +169,11 @@ def stateless_binomial(ctx: Context, shape: Known, seed: Value, counts: Value, p
     known = ctx.select(ctx.compare("GE", probs, one), ctx.select(is_none, zero, counts), known)
     parameters = [counts, lower, is_upper, is_few, is_known, known]
     wide = [x if x.type.element_type is is_few.type.element_type else ctx.convert(x, F64) for x in parameters]
-    spread = [_of_samples(ctx, extents, x)[0] for x in wide]
+    spread = [_of_samples(ctx, shape, x)[0] for x in wide]
     counts, lower, is_upper, is_few, is_known, known = spread
-    _, rows, columns = _of_samples(ctx, extents, wide[0])
+    _, rows, columns = _of_samples(ctx, shape, wide[0])
     starts = ctx.select(is_few, *(by_column(ctx, rows, columns, each) for each in (RESERVED_FOR_FEW, RESERVED)))
-    streams = Streams(starts, *key_and_counter(ctx, seed), F64)
+    streams = Streams(starts, key, counter, F64)
     box = _BinomialBox(ctx, counts, lower)
     scale = ctx.add(ops.LogPlusOne(ctx.add(ops.Negate(lower))))
 
@@ -168,7 +193,7 @@ def stateless_binomial(ctx: Context, shape: Known, seed: Value, counts: Value, p
     samples = until_accepted(ctx, streams, is_known, start[0], start, step)
     samples = ctx.select(is_upper, ctx.minus(counts, samples), samples)
     samples = ctx.select(is_known, known, samples)
-    return ctx.convert(ctx.reshape(samples, extents), ctx.element_type)
+    return ctx.convert(ctx.reshape(samples, shape), ctx.element_type)
 
 
 class _BinomialBox(_Box):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from trivium.importers.tensorflow.context import Context, Known, rule
-from trivium.importers.tensorflow.random import box_muller, fractions, key_and_counter, require_philox, words_at
+from trivium.importers.tensorflow.random import box_muller, drawn, fractions, key_and_counter, require_philox, words_at
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F64, I1, UI64
@@ -27,6 +27,13 @@ def stateless_gamma(ctx: Context, shape: Known, key: Value, counter: Value, alg:
 def stateless_gamma_seed(ctx: Context, shape: Known, seed: Value, alpha: Value) -> Value:
     """StatelessRandomGammaV2(shape, seed, alpha; dtype) -> output"""
     return _gamma(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed), alpha)
+
+
+@rule("RandomGamma")
+def random_gamma(ctx: Context, shape: Known, alpha: Value, *, seed: int, seed2: int) -> Value:
+    """RandomGamma(shape, alpha; seed=0, seed2=0) -> output"""
+    extents = (*ctx.known_shape(shape), *alpha.type.static_shape)
+    return _gamma(ctx, extents, *drawn(ctx, 4 * RESERVED * math.prod(extents)), alpha)
 
 
 def _gamma(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, alpha: Value) -> Value:

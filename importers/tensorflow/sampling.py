@@ -152,7 +152,7 @@ def _exchanged(ctx: Context, count: int, places: Value) -> Value:
 # Generators that are variables
 
 
-def _from_variable(ctx: Context, resource: Operand, algorithm: Known, count: int) -> tuple[Value, Value]:
+def from_variable(ctx: Context, resource: Operand, algorithm: Known, count: int) -> tuple[Value, Value]:
     """Returns the key and the counter of the next `count` numbers, and moves the generator past them."""
     state = read_and_skip(ctx, resource, algorithm, ctx.scalar(count, UI64))
     wide = ctx.add(ops.BitcastConvert(state, result=state.type.with_element(UI64)))
@@ -163,28 +163,28 @@ def _from_variable(ctx: Context, resource: Operand, algorithm: Known, count: int
 def stateful_uniform(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
     """StatefulUniform(resource, algorithm, shape; dtype=DT_FLOAT) -> output"""
     extents = ctx.known_shape(shape)
-    return uniform(ctx, extents, *_from_variable(ctx, resource, algorithm, math.prod(extents)), ctx.element_type)
+    return uniform(ctx, extents, *from_variable(ctx, resource, algorithm, math.prod(extents)), ctx.element_type)
 
 
 @rule("StatefulStandardNormalV2")
 def stateful_normal(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
     """StatefulStandardNormalV2(resource, algorithm, shape; dtype=DT_FLOAT) -> output"""
     extents = ctx.known_shape(shape)
-    return normal(ctx, extents, *_from_variable(ctx, resource, algorithm, math.prod(extents)))
+    return normal(ctx, extents, *from_variable(ctx, resource, algorithm, math.prod(extents)))
 
 
 @rule("StatefulTruncatedNormal")
 def stateful_truncated_normal(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
     """StatefulTruncatedNormal(resource, algorithm, shape; dtype=DT_FLOAT) -> output"""
     extents = ctx.known_shape(shape)
-    return truncated(ctx, extents, *_from_variable(ctx, resource, algorithm, math.prod(extents)))
+    return truncated(ctx, extents, *from_variable(ctx, resource, algorithm, math.prod(extents)))
 
 
 @rule("StatefulUniformFullInt")
 def stateful_full_int(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
     """StatefulUniformFullInt(resource, algorithm, shape; dtype=DT_UINT64) -> output"""
     extents = ctx.known_shape(shape)
-    return full_ints(ctx, extents, *_from_variable(ctx, resource, algorithm, math.prod(extents)))
+    return full_ints(ctx, extents, *from_variable(ctx, resource, algorithm, math.prod(extents)))
 
 
 @rule("StatefulUniformInt")

@@ -24,8 +24,8 @@ READERS = frozenset(
 
 DRAWING = frozenset(
     {
-        *("Multinomial", "ParameterizedTruncatedNormal", "RandomShuffle", "RandomStandardNormal", "RandomUniform"),
-        *("RandomUniformInt", "TruncatedNormal"),
+        *("Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoissonV2", "RandomShuffle"),
+        *("RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal"),
     }
 )
 """Ops that draw from the hidden generator. The program then has its state as an argument, and a new one as a result."""

@@ -26,6 +26,7 @@ DRAWS = {
     "StatefulTruncatedNormal": {},
     "StatefulUniformFullInt": {"dtype": tf.int64},
     "StatefulUniformInt": {"minval": -5, "maxval": 90},
+    "StatefulRandomBinomial": {"counts": [7.0, 30, 400, 9, 80], "probs": [0.2, 0.9, 0.5, 1, 0.3]},
 }
 
 
@@ -139,6 +140,23 @@ def test_counts(kind: Any) -> None:
     np.testing.assert_array_equal(drawn, wanted)
     for rate, column in zip(rates[1:-1], drawn.numpy().T[1:-1].astype(np.float64), strict=True):
         assert abs(column.mean() - rate) < 5 * np.sqrt(rate / COUNT)
+
+
+def test_hidden_draws_of_rates() -> None:
+    rates = np.array([0.3, 4, 25])
+
+    def draw() -> Any:
+        # The variance of a gamma distribution is its shape as well.
+        counts = raw.RandomPoissonV2(shape=[COUNT], rate=rates, dtype=tf.float32)
+        return tf.stack([counts, tf.cast(raw.RandomGamma(shape=[COUNT], alpha=rates), tf.float32)])
+
+    function = compiled(draw)
+    first, second = function().numpy(), function().numpy()
+    assert (first != second).any()
+    spread = np.abs(first.mean(1) - rates) / np.sqrt(rates / COUNT)
+    assert (spread < 5).all()
+    fourth = np.array([rates + 3 * rates**2, 6 * rates + 3 * rates**2])
+    assert (np.abs(first.var(1) - rates) < 5 * np.sqrt((fourth - rates**2) / COUNT)).all()
 
 
 def test_rates_that_are_no_number_are_their_own_samples() -> None:
