@@ -39,6 +39,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     shape,
     slices,
     sparse,
+    sparse_optimizers,
     sparse_order,
     sparse_rows,
     special,

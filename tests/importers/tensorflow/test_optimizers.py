@@ -34,7 +34,7 @@ FLAGS = {"use_nesterov": (False, True), "update_slots": (True, False), "multiply
 CASES = [
     (op, flag, value)
     for op in rule
-    if op.startswith("ResourceApply")
+    if op.startswith(("ResourceApply", "ResourceSparseApply"))
     for flag in [next((x for x in FLAGS if x in schema_of(op).attributes), "use_locking")]
     for value in FLAGS.get(flag, (False,))
 ]
@@ -51,6 +51,7 @@ def test_optimizer(op: str, flag: str, value: bool) -> None:
                 given = {name: x.handle for name, x in held.items()}
                 given |= {name: tf.constant(x) for name, x in NUMBERS.items() if name in _inputs(op)}
                 given |= {"global_step": count} if "global_step" in _inputs(op) else {}
+                given |= {"indices": _rows(gradient)} if "indices" in _inputs(op) else {}
                 name = "delta" if "delta" in _inputs(op) else "grad"
                 getattr(tf.raw_ops, op)(**given, **{name: gradient, flag: value})
 
@@ -71,12 +72,18 @@ def test_optimizer(op: str, flag: str, value: bool) -> None:
     assert any((x != y).any() for x, y in zip(wanted, before, strict=True))
 
 
+def _rows(gradient: Any) -> Any:
+    """The rows that a gradient is of: the first one twice, and the last one not at all."""
+    return tf.constant([0, *range(gradient.shape[0] - 1)], tf.int32)
+
+
 def _inputs(op: str) -> list[str]:
     return [name for name, _ in schema_of(op).inputs]
 
 
 def _variables(op: str, shape: tuple[int, ...], random: np.random.Generator) -> dict[str, Any]:
     """The variables of an op: those of its first inputs that are neither numbers nor gradients."""
-    names = [x for x in _inputs(op) if x not in NUMBERS and x not in ("grad", "delta", "global_step")]
+    others = (*NUMBERS, "grad", "delta", "global_step", "indices")
+    names = [x for x in _inputs(op) if x not in others]
     starts = [random.standard_normal(shape) if x == "var" else np.full(shape, STARTS.get(x, 1.0)) for x in names]
     return {name: tf.Variable(start.astype(np.float32)) for name, start in zip(names, starts, strict=True)}
