@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from trivium.importers.tensorflow.context import Context, Operand, rule
 from trivium.importers.tensorflow.graph import function_graph
-from trivium.importers.tensorflow.lists import Optional, TensorList, parts_of, whole_of, zeros_of
+from trivium.importers.tensorflow.lists import Optional, TensorList, kind_of, parts_of, whole_of, zeros_of
 from trivium.importers.tensorflow.state import Variable, draws, written_inputs
-from trivium.importers.tensorflow.trips import pushes, trip_count, written
+from trivium.importers.tensorflow.trips import Growth, pushes, trip_count, written
 from trivium.ir import ops
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.declare import Op
@@ -40,11 +40,11 @@ def while_loop(ctx: Context, input: list[Operand], *, cond: str, body: str) -> l
     changing = [i for i in range(len(input)) if not _is_invariant(step, i)]
     trips, counters = trip_count(condition, step, input)
     room = _room(ctx) if trips is None else trips
-    growth = {i: pushes(step, step.outputs[i]) for i in changing if isinstance(input[i], TensorList)}
-    start = {i: _prepared(input[i], room, growth.get(i)) for i in changing}
+    growth = {i: pushes(step, i, input) for i in changing if isinstance(input[i], TensorList)}
+    start = {i: _prepared(ctx, input[i], room, growth.get(i)) for i in changing}
     start = {i: _lengthened(ctx, x, written(step, i, input, counters)) for i, x in start.items()}
     start |= _tried(ctx, body, input, start)
-    start = {i: _kept(x) if growth.get(i) == 0 else x for i, x in start.items()}
+    start = {i: _kept(x) if (found := growth.get(i)) and not found.by else x for i, x in start.items()}
     variables = list(dict.fromkeys([*_written(ctx, step, input), *_written(ctx, condition, input)]))
     _allocate(ctx, body, input, start, trips, [x for x in variables if isinstance(ctx.state.values[x], TensorList)])
     loop = _Carried(ctx, list(start.values()), variables)
@@ -82,9 +82,15 @@ def _kept(operand: Operand) -> Operand:
 
 def _left(before: Operand, after: Operand) -> Operand:
     """Returns a list after a loop, to which the loop's own marks do not apply any more."""
+    after = _kept_as(before, after)
+    return replace(after, is_long_enough=False, may_be_full=False) if isinstance(after, TensorList) else after
+
+
+def _kept_as(before: Operand, after: Operand) -> Operand:
+    """Returns a list after a loop or a conditional, whose length changes where it did before."""
     if not isinstance(after, TensorList):
         return after
-    return replace(after, is_long_enough=False, keeps_length=isinstance(before, TensorList) and before.keeps_length)
+    return replace(after, keeps_length=isinstance(before, TensorList) and before.keeps_length)
 
 
 LEAST_TRIPS = 64
@@ -118,8 +124,8 @@ def _written(ctx: Context, graph: tf.Graph, operands: Sequence[Operand]) -> list
     return [*found, ctx.state.generator] if ctx.state.generator is not None and draws(graph) else found
 
 
-def _prepared(operand: Operand, trips: int | None, growth: int | None) -> Operand:
-    return _prepared_list(operand, trips, growth) if isinstance(operand, TensorList) else operand
+def _prepared(ctx: Context, operand: Operand, trips: int | None, growth: Growth | None) -> Operand:
+    return operand.grown(ctx, growth and growth.room(trips)) if isinstance(operand, TensorList) else operand
 
 
 def _lengthened(ctx: Context, operand: Operand, count: int | None) -> Operand:
@@ -130,7 +136,7 @@ def _lengthened(ctx: Context, operand: Operand, count: int | None) -> Operand:
 
 
 def _ended(
-    operand: Operand, counter: np.ndarray | None, start: Operand, trips: int | None, growth: int | None
+    operand: Operand, counter: np.ndarray | None, start: Operand, trips: int | None, growth: Growth | None
 ) -> Operand:
     """Returns an operand after a loop: counters are known if the number of iterations is, and so are the lengths of
     lists."""
@@ -138,8 +144,8 @@ def _ended(
         return counter
     if growth is None or not (isinstance(operand, TensorList) and isinstance(start, TensorList)):
         return operand
-    if not isinstance(start.length, Value) and (growth == 0 or trips is not None):
-        return replace(operand, length=start.length + (trips or 0) * growth)
+    if not isinstance(start.length, Value) and (growth.by == 0 or trips is not None):
+        return replace(operand, length=start.length + (trips or 0) * growth.by)
     return operand
 
 
@@ -189,11 +195,8 @@ def _allocate(
         new = after[stack]
         if isinstance(old, TensorList) and isinstance(new, TensorList) and not old.buffers:
             growth = new.length - old.length if isinstance(new.length, int) and isinstance(old.length, int) else None
-            ctx.state.values[stack] = _like_after(ctx, _prepared_list(old, trips, growth), new)
-
-
-def _prepared_list(held: TensorList, trips: int | None, growth: int | None) -> TensorList:
-    return held.grown(None if trips is None or growth is None else trips * max(growth, 0))
+            room = None if trips is None or growth is None else trips * max(growth, 0)
+            ctx.state.values[stack] = _like_after(ctx, old.grown(ctx, room), new)
 
 
 def _like_after(ctx: Context, before: TensorList, after: Operand) -> TensorList:
@@ -275,7 +278,7 @@ def _branches(
             ctx.add(ops.Return(loop.flat(alike, state)))
     _require_same_results(ctx, blocks)
     outcome = ctx.add(build([Region([block]) for block in blocks]))
-    return loop.unflat(outcome)
+    return [_kept_as(x, after) for x, after in zip(results[0], loop.unflat(outcome), strict=True)]
 
 
 def _require_same_results(ctx: Context, blocks: Sequence[Block]) -> None:
@@ -292,17 +295,25 @@ def _merged(ctx: Context, alternatives: Sequence[Operand]) -> Operand:
         if any(x is not first for x in alternatives):
             ctx.unsupported("branches", "different variables as a result", "the same one")
         return first
-    held = [x.value for x in alternatives if isinstance(x, Optional) and x.value is not None]
-    if held:
-        return Optional(_merged(ctx, held))
+    if isinstance(first, TensorList) and all(isinstance(x, TensorList) for x in alternatives):
+        is_same = isinstance(first.length, int) and all(x.length == first.length for x in alternatives)
+        return replace(first, keeps_length=is_same)
+    if held := [value for x in alternatives if isinstance(x, Optional) for value in x.values]:
+        kinds: dict[object, list[Operand]] = {}
+        for value in held:
+            kinds.setdefault(kind_of(value), []).append(value)
+        return Optional(tuple(_merged(ctx, alike) for alike in kinds.values()))
     return next((x for x in alternatives if not isinstance(x, Optional)), first)
 
 
 def _like(ctx: Context, x: Operand, shape: Operand) -> Operand:
-    """Returns a branch's result in the form of the one that stands for all; an empty optional becomes zeros, which are
-    never read."""
-    if isinstance(x, Optional) and isinstance(shape, Optional) and shape.value is not None:
-        return Optional(zeros_of(ctx, shape.value) if x.value is None else _like(ctx, x.value, shape.value))
+    """Returns a branch's result in the form of the one that stands for all; an optional value that it does not have
+    becomes zeros, which are never read."""
+    if isinstance(x, Optional) and isinstance(shape, Optional):
+        pairs = [(form, x.like(form)) for form in shape.values]
+        return Optional(tuple(zeros_of(ctx, form) if own is None else _like(ctx, own, form) for form, own in pairs))
+    if isinstance(x, TensorList) and isinstance(shape, TensorList):
+        return replace(x, keeps_length=shape.keeps_length)
     return x
 
 

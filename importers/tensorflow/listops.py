@@ -9,12 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 from trivium.importers.extents import Extent
-from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
+from trivium.importers.tensorflow.context import Context, Known, NonTensor, Operand, Tensor, rule
 from trivium.importers.tensorflow.indexing import scattered
-from trivium.importers.tensorflow.lists import Optional, TensorList, joined
+from trivium.importers.tensorflow.lists import Optional, TensorList, joined, kind_of
 from trivium.importers.tensorflow.types import element_type_of, type_of
 from trivium.ir.core import Value
-from trivium.ir.types import I32, ElementType
+from trivium.ir.types import I32, ElementType, compatible
 
 
 @rule("OptionalFromValue")
@@ -22,7 +22,7 @@ def optional_from_value(ctx: Context, components: list[Operand]) -> Optional:
     """OptionalFromValue(components...) -> optional"""
     if len(components) != 1:
         ctx.unsupported("components", f"{len(components)} values", "one")
-    return Optional(components[0])
+    return Optional((components[0],))
 
 
 @rule("OptionalNone")
@@ -34,10 +34,18 @@ def optional_none(ctx: Context) -> Optional:
 @rule("OptionalGetValue")
 def optional_get_value(ctx: Context, optional: Optional) -> list[Operand]:
     """OptionalGetValue(optional) -> components..."""
-    if optional.value is not None:
-        return [optional.value]
+    values, result = optional.values, ctx.node.outputs[0]
+    if len(values) > 1 and result.dtype == tf.variant:
+        values = [x for x in values if isinstance(x, NonTensor)]
+    elif len(values) > 1:
+        wanted = type_of(result)
+        values = [x for x in values if not isinstance(x, NonTensor) and compatible(kind_of(x), wanted)]
+    if len(values) > 1:
+        ctx.unsupported("optional", f"{len(values)} values that are of the node's type", "one")
+    if values:
+        return [values[0]]
     # In a branch that is then never taken.
-    kind = type_of(ctx.node.outputs[0])
+    kind = type_of(result)
     return [ctx.full(kind.static_shape, 0, kind.element_type)]
 
 
@@ -118,7 +126,9 @@ def push_back(ctx: Context, input_handle: TensorList, tensor: Operand, *, elemen
         length = _moved(ctx, input_handle.length, 1)
         return replace(input_handle, element=tensor.shape, length=length, every=tensor)
     tensor = ctx.value(tensor) if isinstance(tensor, np.ndarray) else tensor
-    if input_handle.capacity is None and isinstance(input_handle.length, int) and isinstance(tensor, Value):
+    if input_handle.may_be_full:
+        ctx.unsupported("input_handle", "a list that may be full", "one whose length after the loop is known")
+    if input_handle.has_no_room and isinstance(input_handle.length, int) and isinstance(tensor, Value):
         return _appended(ctx, input_handle, tensor)
     pushed = input_handle.set(ctx, input_handle.count(ctx), tensor)
     return replace(pushed, length=_moved(ctx, input_handle.length, 1))
@@ -146,7 +156,9 @@ def _appended(ctx: Context, old: TensorList, tensor: Value) -> TensorList:
     row = ctx.unsqueeze(tensor, [0])
     old = old.allocated(ctx, ctx.extents(tensor)) if old.every is not None else old
     rows = ctx.concatenate([*old.buffers, row], 0)
-    return replace(old, element=tensor.type.shape, length=_moved(ctx, old.length, 1), buffers=(rows,))
+    capacity = None if old.capacity is None else old.capacity + 1
+    length = _moved(ctx, old.length, 1)
+    return replace(old, element=tensor.type.shape, capacity=capacity, length=length, buffers=(rows,))
 
 
 def _moved(ctx: Context, length: Extent | Value, by: int) -> Extent | Value:

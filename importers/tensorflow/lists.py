@@ -13,6 +13,7 @@ from trivium.importers.extents import Extent, Size, known_shape
 from trivium.importers.tensorflow.context import Context, NonTensor, Operand, Tensor
 from trivium.importers.tensorflow.state import Variable
 from trivium.ir import ops
+from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Value
 from trivium.ir.types import I32, I64, ElementType, compatible
 
@@ -24,7 +25,8 @@ class TensorList(NonTensor):
     `every`, and there is no buffer: loops often keep a shape for their gradients. `form` is an element that is not a
     tensor. `is_gradient` marks those that hold the gradients of a tensor array, `is_long_enough` those that writing
     does not lengthen, because the loop around it has been converted with all rows, and `keeps_length` those to which
-    the loop around it pushes nothing."""
+    the loop around it pushes nothing. `may_be_full` marks those to which nothing can be pushed, because it is not known
+    how many elements the loop around it pushes to their own ones."""
 
     element_type: ElementType | None
     element: tuple[int | None, ...] | None
@@ -36,6 +38,14 @@ class TensorList(NonTensor):
     is_gradient: bool = False
     is_long_enough: bool = False
     keeps_length: bool = False
+    may_be_full: bool = False
+
+    @property
+    def has_no_room(self) -> bool:
+        """Whether all rows are taken, as far as that is known."""
+        if self.capacity is None:
+            return True
+        return isinstance(self.capacity, int) and isinstance(self.length, int) and self.length >= self.capacity
 
     @property
     def is_empty_yet(self) -> bool:
@@ -63,8 +73,15 @@ class TensorList(NonTensor):
         buffers = tuple(ctx.full((self.capacity, *shape), 0, kind) for shape, kind in parts)
         return replace(self, element=element, buffers=buffers)
 
-    def grown(self, count: int | None) -> TensorList:
-        """Returns the list with space for `count` further elements, if it has no size of its own."""
+    def grown(self, ctx: Context, count: int | None) -> TensorList:
+        """Returns the list with space for `count` further elements; an unknown number only if it has no rows of its
+        own."""
+        if self.capacity is not None and self.has_no_room and count != 0:
+            if count is None:
+                return replace(self, may_be_full=True)
+            assert isinstance(self.capacity, int)
+            room = self.capacity + count
+            return replace(self, capacity=room, buffers=tuple(_resized(ctx, x, room) for x in self.buffers))
         if self.capacity is not None or count is None or not isinstance(self.length, int):
             return self
         return replace(self, capacity=self.length + count)
@@ -144,24 +161,36 @@ class TensorList(NonTensor):
 
 @dataclass(frozen=True)
 class Optional(NonTensor):
-    """A value that may be absent: one branch of a conditional keeps it for its gradient."""
+    """A value that may be absent: one branch of a conditional keeps it for its gradient. Where the branches keep values
+    of different kinds in one place, there is one of each kind, of which the branch that ran has set one."""
 
-    value: Operand | None = None
+    values: tuple[Operand, ...] = ()
+
+    def like(self, other: Operand) -> Operand | None:
+        """Returns the value that is of the kind of another one."""
+        return next((x for x in self.values if kind_of(x) == kind_of(other)), None)
+
+
+def kind_of(x: Operand) -> object:
+    """Returns what two operands have in common that can stand for each other after a conditional."""
+    if isinstance(x, NonTensor):
+        return x if isinstance(x, Variable) else type(x)
+    return x.type if isinstance(x, Value) else DenseElements(x).type
 
 
 def zeros_of(ctx: Context, x: Operand) -> Operand:
     """Returns an operand of the same form as another, with zeros for its elements."""
     if isinstance(x, Optional):
-        return x if x.value is None else Optional(zeros_of(ctx, x.value))
+        return Optional(tuple(zeros_of(ctx, value) for value in x.values))
     return x.zeros_like(ctx) if isinstance(x, TensorList) else ctx.full_like(ctx.value(x), 0)
 
 
 def sum_of(ctx: Context, x: Operand, y: Operand) -> Operand:
     """Returns the sum of two operands of one form; an optional value that is absent counts as zero."""
     if isinstance(x, Optional) and isinstance(y, Optional):
-        if x.value is None or y.value is None:
-            return y if x.value is None else x
-        return Optional(sum_of(ctx, x.value, y.value))
+        pairs = [(value, y.like(value)) for value in x.values]
+        sums = [value if other is None else sum_of(ctx, value, other) for value, other in pairs]
+        return Optional((*sums, *(value for value in y.values if x.like(value) is None)))
     if isinstance(x, TensorList) and isinstance(y, TensorList):
         return x.plus(ctx, y)
     return ctx.plus(ctx.value(x), ctx.value(y))
@@ -172,7 +201,7 @@ def parts_of(ctx: Context, x: Operand, counted: bool = True) -> list[Value]:
     if isinstance(x, TensorList):
         return x.parts(ctx, counted)
     if isinstance(x, Optional):
-        return [] if x.value is None else parts_of(ctx, x.value, counted)
+        return [part for value in x.values for part in parts_of(ctx, value, counted)]
     return [] if isinstance(x, Variable) else [ctx.value(x)]
 
 
@@ -181,7 +210,7 @@ def whole_of(form: Operand, values: Iterator[Value], counted: bool = True) -> Op
     if isinstance(form, TensorList):
         return form.with_parts(values, counted)
     if isinstance(form, Optional):
-        return form if form.value is None else Optional(whole_of(form.value, values, counted))
+        return Optional(tuple(whole_of(value, values, counted) for value in form.values))
     return form if isinstance(form, Variable) else next(values)
 
 

@@ -4,13 +4,15 @@ computed during import. Lists that a loop fills get their size from it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from trivium.importers.tensorflow.context import Operand
-from trivium.importers.tensorflow.graph import ends_of, function_graph, needed_nodes
+from trivium.importers.tensorflow.graph import called_functions, ends_of, function_graph, needed_nodes
 from trivium.importers.tensorflow.hiding import HIDDEN
+from trivium.importers.tensorflow.lists import TensorList
 
 Scalar = np.ndarray | np.generic
 """A number that is known during import."""
@@ -59,24 +61,84 @@ def trip_count(
     return None, [None] * len(operands)
 
 
-def pushes(graph: tf.Graph, tensor: tf.Tensor) -> int | None:
-    """Returns by how many elements a list grows between an input of a function and the tensor; `None` if that is not
+class Growth(NamedTuple):
+    """By how many elements a list grows in each iteration of a loop, and by how many at most meanwhile."""
+
+    by: int
+    peak: int
+
+    def room(self, trips: int | None) -> int | None:
+        """Returns how many rows the list needs beside those of its elements; `None` if that is not known."""
+        if self.by <= 0 or trips is None:
+            return self.peak if self.by <= 0 else None
+        return (trips - 1) * self.by + self.peak if trips else 0
+
+
+def pushes(body: tf.Graph, index: int, operands: Sequence[Operand]) -> Growth | None:
+    """Returns how a list that a loop carries grows; `None` if that is not known."""
+    found = _grown(body, body.outputs[index])
+    if found is None or found[0] == index:
+        return None if found is None else found[1]
+    # Lists that take each other's place must all keep one length.
+    seen, length, peak = {index}, _length(operands[index]), 0
+    while found is not None and found[1].by == 0 and length is not None and length == _length(operands[found[0]]):
+        peak = max(peak, found[1].peak)
+        if found[0] in seen:
+            return Growth(0, peak)
+        seen.add(found[0])
+        found = _grown(body, body.outputs[found[0]])
+    return None
+
+
+def _length(operand: Operand) -> int | None:
+    return operand.length if isinstance(operand, TensorList) and isinstance(operand.length, int) else None
+
+
+def _grown(graph: tf.Graph, tensor: tf.Tensor) -> tuple[int, Growth] | None:
+    """Returns the input of a function that a list comes from, and how it has grown since; `None` if that is not
     known."""
-    grown = 0
-    inputs = {x.name for x in graph.inputs}
-    while tensor.name not in inputs:
+    # From the last op to the first: by how much the list grows after an op, and the least of that.
+    grown = least = 0
+    places = {x.name: i for i, x in enumerate(graph.inputs)}
+    while tensor.name not in places:
         node = tensor.op
-        grown += {"TensorListPushBack": 1, "TensorListPopBack": -1}.get(node.type, 0)
-        if node.type in ("While", "StatelessWhile"):
-            body = function_graph(graph, node.get_attr("body").name)
-            if pushes(body, body.outputs[tensor.value_index]) != 0:
+        if node.type in ("While", "StatelessWhile", *_CHOICES):
+            found = _grown_inside(graph, node, tensor.value_index)
+            if found is None:
                 return None
-            tensor = node.inputs[tensor.value_index]
+            tensor, inner = found
+            grown += inner.by
+            least = min(least, grown - inner.peak)
         elif node.type in _SAME_LIST:
             tensor = node.inputs[0]
+            grown += {"TensorListPushBack": 1, "TensorListPopBack": -1}.get(node.type, 0)
+            least = min(least, grown)
         else:
             return None
-    return grown
+    return places[tensor.name], Growth(grown, grown - least)
+
+
+def _grown_inside(graph: tf.Graph, node: tf.Operation, index: int) -> tuple[tf.Tensor, Growth] | None:
+    """Returns the operand of a loop or a conditional that a result of it comes from, and how it grows there."""
+    # A loop calls its condition first. The first operand of a conditional says which branch is taken.
+    is_choice = node.type in _CHOICES
+    names = called_functions(node) if is_choice else [node.get_attr("body").name]
+    found = []
+    for name in names:
+        inner = function_graph(graph, name)
+        came = _grown(inner, inner.outputs[index])
+        if came is None:
+            return None
+        found.append((node.inputs[came[0] + is_choice], came[1]))
+    (source, growth), peak = found[0], max(x.peak for _, x in found)
+    if not is_choice and (growth.by or source.name != node.inputs[index].name):
+        return None
+    if any(x.name != source.name or y.by != growth.by for x, y in found):
+        return None
+    return source, Growth(growth.by, peak)
+
+
+_CHOICES = ("If", "StatelessIf", "Case", "StatelessCase")
 
 
 def written(
