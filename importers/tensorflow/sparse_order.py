@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trivium.importers.emit import accumulation_type
-from trivium.importers.tensorflow.context import Context, Operand, rule
+from trivium.importers.tensorflow.context import Context, Known, Operand, rule
 from trivium.importers.tensorflow.counted import Counted
 from trivium.importers.tensorflow.indexing import scattered
 from trivium.importers.tensorflow.selection import chosen, groups_of, number_of
@@ -59,11 +59,36 @@ def sparse_slice(
     """SparseSlice(indices, values, shape, start, size) -> output_indices, output_values, output_shape"""
     _require_room(ctx)
     rest = ctx.binary(ops.Maximum, ctx.minus(shape, start), ctx.full_like(shape, 0))
+    return [*_cut(ctx, indices, values, start, size), ctx.binary(ops.Minimum, size, rest)]
+
+
+@rule("SparseSplit")
+def sparse_split(
+    ctx: Context, split_dim: Known, indices: Value, values: Value, shape: Value, *, num_split: int
+) -> Sequence[Operand]:
+    """SparseSplit(split_dim, indices, values, shape; num_split) -> N * output_indices, N * output_values,
+    N * output_shape: the first parts are larger by one if there is a remainder"""
+    _require_room(ctx)
+    rank = shape.type.static_shape[0]
+    along = ctx.compare("EQ", ctx.iota((rank,), 0), ctx.scalar(ctx.axis(split_dim, rank, "split_dim"), I64))
+    count, one = ctx.full_like(shape, num_split), ctx.full_like(shape, 1)
+    each, more = (ctx.binary(op, shape, count) for op in (ops.Divide, ops.Remainder))
+    start, parts = ctx.full_like(shape, 0), []
+    for number in range(num_split):
+        is_larger = ctx.compare("GT", more, ctx.full_like(shape, number))
+        size = ctx.select(along, ctx.select(is_larger, ctx.plus(each, one), each), shape)
+        parts.append([*_cut(ctx, indices, values, start, size), size])
+        start = ctx.select(along, ctx.plus(start, size), start)
+    return [part[i] for i in range(3) for part in parts]
+
+
+def _cut(ctx: Context, indices: Value, values: Value, start: Value, size: Value) -> list[Operand]:
+    """Returns the elements that are in a part of a sparse tensor, at their places in it."""
     moved = ctx.minus(indices, ctx.broadcast(start, indices.type.static_shape))
     after = ctx.compare("GE", moved, ctx.full_like(moved, 0))
     before = ctx.compare("LT", moved, ctx.broadcast(size, indices.type.static_shape))
     kept = ctx.reduce(ops.And, ctx.binary(ops.And, after, before), [1])
-    return [*_counted(ctx, kept, moved, values), ctx.binary(ops.Minimum, size, rest)]
+    return _counted(ctx, kept, moved, values)
 
 
 @rule("SparseAdd")

@@ -77,3 +77,17 @@ def test_of_constants(name: str, fallback: bool) -> None:
     found = trivium.tensorflow.function(lambda: f(*constants), fallback=fallback)()
     for got, wanted in zip(tf.nest.flatten(found, True), tf.nest.flatten(f(*given), True), strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(("count", "axis"), [(2, 1), (3, 1), (3, 0), (6, -1), (1, 0)])
+def test_parts(count: int, axis: int) -> None:
+    def split(x: Any) -> Any:
+        return tf.sparse.split(sp_input=x, num_split=count, axis=axis)
+
+    compiled = trivium.tensorflow.function(split, fallback=False)
+    for x in (A, B, sparse((4, 7), 9), sparse((3, 6), 0)):
+        if count <= x.shape[axis]:
+            flat = (tf.nest.flatten(f(x), expand_composites=True) for f in (compiled, split))
+            for mine, theirs in zip(*flat, strict=True):
+                assert mine.dtype == theirs.dtype
+                np.testing.assert_array_equal(mine, theirs)
