@@ -12,6 +12,7 @@ from trivium.importers.emit import accumulation_type, in_single
 from trivium.importers.onnx.context import Context, axis_of, rule
 from trivium.importers.onnx.contraction import conv, gemm, matmul
 from trivium.importers.onnx.elementwise import UNARY, gelu, leaky_relu, relu, softmax
+from trivium.importers.onnx.shape import range_
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, I32, UI8, is_float
@@ -291,3 +292,9 @@ def embed_layer_normalization(
         total = ctx.plus(total, ctx.take(kinds, segments))
     length = ctx.full([ctx.extent(tokens, 0)], 0, I32) if mask is None else ctx.reduce(ops.Add, mask, [1])
     return [_normalized(ctx, total, gamma, beta, epsilon)[0], length, total]
+
+
+@rule("com.microsoft::Range")
+def microsoft_range(ctx: Context, start: Value, limit: Value, delta: Value | None = None) -> Value:
+    """Range(start, limit, delta)"""
+    return range_(ctx, start, limit, ctx.scalar(1, start.type.element_type) if delta is None else delta)

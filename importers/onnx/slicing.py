@@ -27,6 +27,7 @@ def slice_(
     ctx: Context, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None
 ) -> Value:
     """Slice(data, starts, ends, axes, steps), as in NumPy; a negative step reverses"""
+    starts, ends = _of_one_length(ctx, starts, ends, *(x for x in (axes, steps) if x is not None))
     lows, highs = ctx.listed(starts, "starts"), ctx.listed(ends, "ends")
     places: Sequence[Extent] = ctx.listed(axes, "axes") if axes is not None else range(len(lows))
     strides: Sequence[Extent] = ctx.listed(steps, "steps") if steps is not None else [1] * len(lows)
@@ -44,6 +45,14 @@ def slice_(
             bounds = Range(*(chosen(ctx, "EQ", place, axis, a, b) for a, b in zip(given, bounds, strict=True)))
         x = _taken(ctx, x, axis, bounds)
     return x
+
+
+def _of_one_length(ctx: Context, starts: Value, ends: Value, *others: Value) -> list[Value]:
+    """Returns lists whose lengths are computed with the length that is known of another one: they all have one."""
+    known = [x.type.static_shape for x in (starts, ends, *others) if x.type.is_static]
+    if not known:
+        return [starts, ends]
+    return [x if x.type.is_static or x.type.rank != 1 else ctx.reshape(x, known[0]) for x in (starts, ends)]
 
 
 def _taken(ctx: Context, x: Value, axis: int, taken: Range) -> Value:

@@ -208,3 +208,24 @@ def test_functions_of_no_tensors() -> None:
         r = SequenceMap<body = b (float[3] v) => (float[3] w) { w = Neg(v) }>(q) }"""
     (y,) = trivium.evaluate(trivium.from_onnx(onnx.parser.parse_model(OPENING + text)), floats(3))
     assert y == 0
+
+
+def test_conditions_that_follow_from_sizes() -> None:
+    text = """(float[3, 6] x) => (float[A, B, C] y) {
+        numbers = Constant<value_ints = [1, 0, 2]>() one = Constant<value_ints = [1]>()
+        most = ReduceMax<keepdims = 1>(numbers) zero = Sub(one, one) two = Add(one, one)
+        shape = Shape(x) rows = Slice(shape, zero, one) same = Equal(most, rows)
+        y = If(same) <then_branch = a () => (float[R, S] s) { s = Identity(x) },
+                      else_branch = b () => (float[P, Q, T] t) { t = Unsqueeze(x, one) }>
+    }"""
+    compare(text, (floats(3, 6),))
+
+
+def test_slices_at_places_of_as_many_entries_as_there_are_axes() -> None:
+    text = """(float[5, 4] x, int64[3] places, int64 at) => (float[A, 4] y) {
+        zero = Constant<value_ints = [0]>() one = Constant<value_ints = [1]>() flat = Constant<value_ints = [-1]>()
+        low = Reshape(at, flat) high = Add(low, one) start = Slice(places, low, high, zero) end = Add(start, one)
+        y = Slice(x, start, end, zero)
+    }"""
+    places = np.array([4, 0, 2])
+    compare(text, *((floats(5, 4), places, np.array(at)) for at in range(3)))

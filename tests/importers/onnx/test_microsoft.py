@@ -160,3 +160,9 @@ def test_softmax_of_sums() -> None:
     (result,) = trivium.compile(trivium.from_onnx(node("BiasSoftmax", x, bias, domain=DOMAIN, axis=3)))(x, bias)
     powers = np.exp((x + bias) - (x + bias).max(-1, keepdims=True))
     np.testing.assert_allclose(result, powers / powers.sum(-1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("numbers", [(2, 9), (2, 9, 3), (9, 2, -2), (3, 3, 1)])
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_ranges(numbers: tuple[int, ...], kind: Any) -> None:
+    close("Range", *(np.array(x, kind) for x in numbers))
