@@ -55,15 +55,43 @@ def apply_adam(
     use_nesterov: bool,
 ) -> None:
     """ResourceApplyAdam(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad; use_nesterov=false)"""
-    one = ctx.constant_like(grad, 1)
-    rate = ctx.over(ctx.times(lr, ctx.add(ops.Sqrt(ctx.minus(one, beta2_power)))), ctx.minus(one, beta1_power))
-    square = ctx.times(grad, grad)
+    one, rate, square = ctx.constant_like(grad, 1), _adam_rate(ctx, lr, beta1_power, beta2_power), ctx.times(grad, grad)
     first = update(ctx, m, lambda old: _moving(ctx, old, grad, beta1))
     second = update(ctx, v, lambda old: _moving(ctx, old, square, beta2))
     if use_nesterov:
         first = ctx.plus(ctx.times(first, beta1), ctx.times(ctx.minus(one, beta1), grad))
     step = ctx.over(ctx.times(first, rate), ctx.plus(ctx.add(ops.Sqrt(second)), epsilon))
     update(ctx, var, lambda old: ctx.minus(old, step))
+
+
+@rule("ResourceApplyAdamWithAmsgrad")
+def apply_adam_with_amsgrad(
+    ctx: Context,
+    var: Operand,
+    m: Operand,
+    v: Operand,
+    vhat: Operand,
+    beta1_power: Value,
+    beta2_power: Value,
+    lr: Value,
+    beta1: Value,
+    beta2: Value,
+    epsilon: Value,
+    grad: Value,
+) -> None:
+    """ResourceApplyAdamWithAmsgrad(var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)"""
+    first = update(ctx, m, lambda old: _moving(ctx, old, grad, beta1))
+    second = update(ctx, v, lambda old: _moving(ctx, old, ctx.times(grad, grad), beta2))
+    largest = update(ctx, vhat, lambda old: ctx.binary(ops.Maximum, old, second))
+    scaled = ctx.times(first, _adam_rate(ctx, lr, beta1_power, beta2_power))
+    step = ctx.over(scaled, ctx.plus(ctx.add(ops.Sqrt(largest)), epsilon))
+    update(ctx, var, lambda old: ctx.minus(old, step))
+
+
+def _adam_rate(ctx: Context, lr: Value, beta1_power: Value, beta2_power: Value) -> Value:
+    """Returns the learning rate, corrected for averages that begin with zero."""
+    one = ctx.constant_like(lr, 1)
+    return ctx.over(ctx.times(lr, ctx.add(ops.Sqrt(ctx.minus(one, beta2_power)))), ctx.minus(one, beta1_power))
 
 
 @rule("ResourceApplyAdagradV2")
