@@ -295,8 +295,9 @@ def _merged(ctx: Context, alternatives: Sequence[Operand]) -> Operand:
         if any(x is not first for x in alternatives):
             ctx.unsupported("branches", "different variables as a result", "the same one")
         return first
-    if isinstance(first, TensorList) and all(isinstance(x, TensorList) for x in alternatives):
-        is_same = isinstance(first.length, int) and all(x.length == first.length for x in alternatives)
+    lists = [x for x in alternatives if isinstance(x, TensorList)]
+    if isinstance(first, TensorList) and len(lists) == len(alternatives):
+        is_same = isinstance(first.length, int) and all(x.length == first.length for x in lists)
         return replace(first, keeps_length=is_same)
     if held := [value for x in alternatives if isinstance(x, Optional) for value in x.values]:
         kinds: dict[object, list[Operand]] = {}

@@ -11,7 +11,7 @@ import tensorflow as tf
 from trivium.importers.extents import Extent
 from trivium.importers.tensorflow.context import Context, Known, NonTensor, Operand, Tensor, rule
 from trivium.importers.tensorflow.indexing import scattered
-from trivium.importers.tensorflow.lists import Optional, TensorList, joined, kind_of
+from trivium.importers.tensorflow.lists import Optional, TensorList, joined
 from trivium.importers.tensorflow.types import element_type_of, type_of
 from trivium.ir.core import Value
 from trivium.ir.types import I32, ElementType, compatible
@@ -39,7 +39,7 @@ def optional_get_value(ctx: Context, optional: Optional) -> list[Operand]:
         values = [x for x in values if isinstance(x, NonTensor)]
     elif len(values) > 1:
         wanted = type_of(result)
-        values = [x for x in values if not isinstance(x, NonTensor) and compatible(kind_of(x), wanted)]
+        values = [x for x in values if not isinstance(x, NonTensor) and compatible(ctx.value(x).type, wanted)]
     if len(values) > 1:
         ctx.unsupported("optional", f"{len(values)} values that are of the node's type", "one")
     if values:

@@ -10,7 +10,7 @@ from trivium.importers.tensorflow.context import Context
 from trivium.importers.tensorflow.random import fractions, words_at
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F64, UI64, FloatType
+from trivium.ir.types import F64, UI64, ElementType
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Streams:
     starts: Value
     key: Value
     counter: Value
-    kind: FloatType
+    kind: ElementType
 
     @property
     def count(self) -> int:
