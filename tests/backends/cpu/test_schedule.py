@@ -171,6 +171,22 @@ def test_long_rows_and_single_ones_are_not() -> None:
         assert prepared(kernel, level("x86-64-v4"))[0] is kernel
 
 
+def sums(rows: int, columns: int, terms: int) -> Kernel:
+    """Returns sums along the middle dimension."""
+    b = KernelBuilder("sums")
+    x, y = b.input("x", "f32", (rows, terms, columns)), b.output("y", "f32", (rows, columns))
+    with b.parallel(rows, columns) as (i, j):
+        with b.reduction(terms, inits=[b.constant(0.0, "f32")], combiner="add") as loop:
+            loop.yield_(b.load(x, i, loop.index, j))
+        b.store(y, loop.result, i, j)
+    return b.build()
+
+
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4"])
+def test_rows_that_fill_vectors_are_not_written_out(name: str) -> None:
+    assert "rows" not in loops(sums(64, 64, 64), name)[0]
+
+
 def test_small_work_is_not_threaded() -> None:
     assert loops(scaled(), "x86-64-v4", threads=8) == loops(scaled(), "x86-64-v4")
 
