@@ -37,25 +37,31 @@ TWO_OVER_PI = (
 """The bits of 2 / pi after the point, in words of 64 bits, after a word of zeros."""
 
 
-def sin(code: Code, x: ll.Value) -> ll.Value:
-    return code.select(code.compare("==", x, 0.0), x, _of_quadrant(code, x, 0))
+Angle = tuple[ll.Value, ll.Value, ll.Value]
+"""A number of quarter turns, modulo 4, and the rest in two parts."""
+
+
+def sin(code: Code, x: ll.Value, reduce: Callable[[Code, ll.Value], Angle] | None = None) -> ll.Value:
+    """`reduce`: `by_parts` where no angle is beyond `LIMIT`."""
+    return code.select(code.compare("==", x, 0.0), x, _sin_of(code, (reduce or reduced)(code, x), 0))
 
 
 def cos(code: Code, x: ll.Value) -> ll.Value:
-    return _of_quadrant(code, x, 1)
+    return _sin_of(code, reduced(code, x), 1)
 
 
-def tan(code: Code, x: ll.Value) -> ll.Value:
-    quadrant, r, low = reduced(code, x)
+def tan(code: Code, x: ll.Value, reduce: Callable[[Code, ll.Value], Angle] | None = None) -> ll.Value:
+    """`reduce`: as for `sin`"""
+    quadrant, r, low = (reduce or reduced)(code, x)
     s, c = _sin(code, r, low), _cos(code, r, low)
     odd = code.icompare("!=", code.both(quadrant, 1), 0)
     found = code.div(code.select(odd, code.builder.fneg(c), s), code.select(odd, s, c))
     return code.select(code.compare("==", x, 0.0), x, found)
 
 
-def _of_quadrant(code: Code, x: ll.Value, shift: int) -> ll.Value:
+def _sin_of(code: Code, angle: Angle, shift: int) -> ll.Value:
     """Returns the sine of the angle plus this number of quarter turns."""
-    quadrant, r, low = reduced(code, x)
+    quadrant, r, low = angle
     quadrant = code.iadd(quadrant, shift) if shift else quadrant
     odd = code.icompare("!=", code.both(quadrant, 1), 0)
     value = code.select(odd, _cos(code, r, low), _sin(code, r, low))
@@ -85,15 +91,15 @@ def _cos(code: Code, r: ll.Value, low: ll.Value) -> ll.Value:
 # Reduction
 
 
-def reduced(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
+def reduced(code: Code, x: ll.Value) -> Angle:
     """Returns n modulo 4, for n = x / (pi / 2) rounded to the nearest integer, and x - n pi / 2 in two parts."""
-    fast = _by_parts(code, x)
+    fast = by_parts(code, x)
     huge = code.compare(">", code.abs(x), LIMIT)
     quadrant, r, low = unless_any(code, huge, fast, lambda: by_all_digits(code, x, huge, fast))
     return quadrant, r, low
 
 
-def _by_parts(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
+def by_parts(code: Code, x: ll.Value) -> Angle:
     """Subtracts two exact products, then a small one. For |x| <= LIMIT."""
     rounded = code.add(code.mul(x, 0.6366197723675814), ROUND)
     n = code.sub(rounded, ROUND)
@@ -109,19 +115,38 @@ def _by_parts(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:
 
 
 def by_all_digits(code: Code, x: ll.Value, huge: ll.Value, fast: tuple[ll.Value, ...]) -> tuple[ll.Value, ...]:
-    """Returns what `fast` has, a quadrant and an angle in two parts: by Payne and Hanek's reduction, lane by lane, in
-    the lanes that need it."""
+    """Returns what `fast` has, a quadrant and an angle in two parts: by Payne and Hanek's reduction, in the lanes that
+    need it."""
     if not isinstance(x.type, ll.VectorType):
         return _payne_hanek(code, x)[: len(fast)]
-    found = list(fast)
+    module, name = code.builder.module, f"trivium.reduce_{x.type.count}_angles_to_{len(fast)}"
+    function = module.globals.get(name) or _emit_lane_by_lane(code, name, x, huge, fast)
+    parts = code.builder.call(function, [x, huge, *fast])
+    return tuple(code.builder.extract_value(parts, which) for which in range(len(fast)))
+
+
+def _emit_lane_by_lane(code: Code, name: str, x: ll.Value, huge: ll.Value, fast: tuple[ll.Value, ...]) -> ll.Function:
+    """A function of the module, and not part of each sine: for 16 lanes, it is several times as long as the rest."""
+    kind = ll.LiteralStructType([part.type for part in fast])
+    types = [x.type, huge.type, *(part.type for part in fast)]
+    function = ll.Function(code.builder.module, ll.FunctionType(kind, types), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    x, huge, *found = function.args
+    inner = Code(ll.IRBuilder(function.append_basic_block("entry")), code.target)
+    b = inner.builder
     for lane in range(x.type.count):
         place = I32(lane)
-        due = code.builder.extract_element(huge, place)
-        parts = _payne_hanek(code, code.select(due, code.builder.extract_element(x, place), LIMIT))
+        due = b.extract_element(huge, place)
+        parts = _payne_hanek(inner, inner.select(due, b.extract_element(x, place), LIMIT))
         for which, part in enumerate(parts[: len(fast)]):
-            kept = code.builder.extract_element(found[which], place)
-            found[which] = code.builder.insert_element(found[which], code.builder.select(due, part, kept), place)
-    return tuple(found)
+            kept = b.extract_element(found[which], place)
+            found[which] = b.insert_element(found[which], b.select(due, part, kept), place)
+    result = ll.Constant(kind, ll.Undefined)
+    for which, part in enumerate(found):
+        result = b.insert_value(result, part, which)
+    b.ret(result)
+    return function
 
 
 def _payne_hanek(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value, ll.Value]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import llvmlite.ir as ll
 import mpmath
 import numpy as np
 import pytest
 
 from tests.backends.llvm.math.measuring import EVERYTHING, NAN, TYPES, compiled, distance, expect_limits, worst
+from trivium.backends.cpu.target import host
+from trivium.backends.llvm.code import F64, Code
+from trivium.backends.llvm.math import trigonometric
 
 FUNCTIONS = {
     # the exact function, and its values at 0, -0, inf, -inf
@@ -74,3 +78,15 @@ def test_squares_add_up_to_one() -> None:
     x = np.random.default_rng(0).uniform(-1e6, 1e6, 5000)
     total = compiled("sine", "f64", x) ** 2 + compiled("cosine", "f64", x) ** 2
     np.testing.assert_allclose(total, 1, rtol=0, atol=4 * np.finfo(np.float64).eps)
+
+
+def test_the_lanes_with_large_angles_are_reduced_by_one_function_of_the_module() -> None:
+    module, vector = ll.Module(), ll.VectorType(F64, 8)
+    function = ll.Function(module, ll.FunctionType(vector, [vector]), "f")
+    code = Code(ll.IRBuilder(function.append_basic_block()), host())
+    x = function.args[0]
+    for _ in range(3):
+        x = trigonometric.cos(code, trigonometric.sin(code, x))
+    code.builder.ret(x)
+    assert str(module).count('@"trivium.reduce_8_angles_to_3"') == 1 + 6
+    assert str(module).count('@"trivium.reduce_angle"') == 1 + 8
