@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import ml_dtypes
 import numpy as np
@@ -37,9 +37,14 @@ from trivium.compiler.lowering.rules import kernel, special_kernel
 from trivium.compiler.lowering.scalars import Scalar, dtype_of, is_pair
 from trivium.compiler.target import Target
 from trivium.ir import ops
-from trivium.ir.core import Operation
+from trivium.ir.core import Operation, Region, Value
+from trivium.ir.declare import ELEMENTWISE, Op
+from trivium.ir.ops.quantization import evaluate_op
 from trivium.ir.ops.windows import Window, windows_of
 from trivium.ir.types import I64, TensorType, is_float
+
+SAMPLES = (0, 1, 3, 100)
+"""Numbers that show whether an initial value changes others."""
 
 WIDE = 16
 """The length of rows from which on vectors are full if the fold runs across rows."""
@@ -212,15 +217,52 @@ def _select_then_gather(launches: Launches, op: ops.SelectAndScatter, windows: S
 def running_dimension(op: ops.ReduceWindow) -> int | None:
     """Returns the dimension along which the op is a running fold: result i folds the elements up to i (or from i on).
     Padding must not change the result, because it is left out."""
-    if not starts_neutral(op):
-        return None
     windows = windows_of(op.window_dimensions, op.window_strides, op.padding, op.base_dilations, op.window_dilations)
     sliding = [d for d, window in enumerate(windows) if window != Window(1)]
     if len(sliding) != 1:
         return None
     extent = op.inputs[0].type.shape[sliding[0]]
     forward, backward = Window(extent, low=extent - 1), Window(extent, high=extent - 1)
-    return sliding[0] if extent > 1 and windows[sliding[0]] in (forward, backward) else None
+    if extent < 2 or windows[sliding[0]] not in (forward, backward):
+        return None
+    return sliding[0] if starts_neutral(op) or starts_settled(op) else None
+
+
+def starts_settled(op: ops.ReduceWindow) -> bool:
+    """Whether any number of initial values before an element, or after one, is worth one, as for the log of a sum of
+    exponentials. Combinations are associative: before elements, initial values that remain what they are, bit for bit,
+    when they are combined with themselves are enough. A fold that begins at the last element begins with them, too:
+    there they must change no element, which samples show."""
+    constants = [start.defining_op for start in op.init_values]
+    arguments = [argument.type for argument in op.body.arguments]
+    if arguments != [start.type for start in op.init_values] * 2 or any(is_pair(t.element_type) for t in arguments):
+        return False
+    starts = [known.value.array for known in constants if isinstance(known, ops.Constant)]
+    if len(starts) < len(constants) or not _is_elementwise(op.body):
+        return False
+    if [one.tobytes() for one in _combined(op.body, starts, starts)] != [start.tobytes() for start in starts]:
+        return False
+    if not any(high > 0 for _, high in op.padding or ()):
+        return True
+    samples = [[np.array(number + place).astype(one.dtype) for place, one in enumerate(starts)] for number in SAMPLES]
+    return all(_combined(op.body, *pair) == x for x in samples for pair in ((x, starts), (starts, x)))
+
+
+def _is_elementwise(body: Region) -> bool:
+    """Whether a region has only elementwise ops, without regions of their own, and constants."""
+    own = {*body.arguments, *(result for op in body.block for result in op.results)}
+    steps = [op for op in body.block if op is not body.terminator]
+    plain = all(isinstance(op, Op) and (isinstance(op, ops.Constant) or op.has_trait(ELEMENTWISE)) for op in steps)
+    return plain and not any(op.regions for op in steps) and all(own.issuperset(op.operands) for op in body.block)
+
+
+def _combined(body: Region, one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Evaluates a region of elementwise ops."""
+    values: dict[Value, Any] = dict(zip(body.arguments, [*one, *other], strict=True))
+    for op in body.block:
+        if isinstance(op, Op) and op is not body.terminator:
+            values[op.results[0]] = evaluate_op(op, [values[operand] for operand in op.operands])
+    return [values[operand] for operand in body.terminator.operands]
 
 
 def starts_neutral(op: ops.ReduceWindow) -> bool:
@@ -249,7 +291,7 @@ def running_fold(launches: Launches, op: ops.ReduceWindow) -> None:
     variables = fresh(shape)
     extent, rows = shape[dimension], math.prod(shape[:dimension] + shape[dimension + 1 :])
     in_groups = launches.target.shared_memory_bytes and extent >= scans.SHORTEST and rows < scans.PLENTY
-    if in_groups and not _is_shared(op, dimension, launches.target):
+    if in_groups and starts_neutral(op) and not _is_shared(op, dimension, launches.target):
         _running_fold_in_groups(launches, op, variables, dimension)
         return
 
@@ -294,7 +336,7 @@ def _is_shared(op: ops.ReduceWindow, dimension: int, target: Target) -> bool:
     memory, and there are either many rows, or they are not long. Lanes do not share what is rounded after each step."""
     shape, kind = op.inputs[0].type.shape, op.body.arguments[0].type.element_type
     extent = shape[dimension]
-    if not target.scans or dimension != len(shape) - 1 or extent < scans.SHORTEST:
+    if not target.scans or dimension != len(shape) - 1 or extent < scans.SHORTEST or not starts_neutral(op):
         return False
     if not target.shared_memory_bytes:
         return len(op.results) == 1 and (not is_float(kind) or dtype_of(kind) in ("f32", "f64"))
@@ -312,10 +354,12 @@ def takes_tail(op: Operation, target: Target) -> TypeGuard[ops.ReduceWindow]:
 def _folded(
     ctx: LoweringContext, op: ops.ReduceWindow, carried: Sequence[Scalar], elements: Sequence[Scalar], shared: bool
 ) -> Sequence[Scalar]:
-    """Returns what is carried, folded with one more element."""
+    """Returns what is carried, folded with one more element, in the order of the elements."""
+    name, dimension = combiner_name(op.body), running_dimension(op)
     if not shared:
-        return ctx.region(op.body, [*carried, *elements])
-    name = combiner_name(op.body)
+        assert dimension is not None, "the op is a running fold"
+        turned = name is None and _is_reverse(op, dimension)
+        return ctx.region(op.body, [*elements, *carried] if turned else [*carried, *elements])
     assert name is not None, "threads share folds by a named operation"
     return [ctx.b.apply(name, carried[0], elements[0])]  # type: ignore[arg-type]
 

@@ -94,3 +94,55 @@ def test_a_start_that_is_not_neutral_counts_in_every_window() -> None:
     (found,) = (each for each in parse(text).walk() if isinstance(each, ReduceWindow))
     assert not starts_neutral(found)
     expect_same(text, np.arange(24, dtype=np.float32).reshape(3, 8))
+
+
+def pairs(init: tuple[str, str], padding: str, body: tuple[str, ...], results: str) -> str:
+    """Returns a program that folds pairs (a, b), (c, d) along rows of 8 in windows of 8."""
+    return function(
+        "%x: tensor<3x8xf32>, %y: tensor<3x8xf32>",
+        "tensor<3x8xf32>, tensor<3x8xf32>",
+        f"%p = stablehlo.constant dense<{init[0]}> : tensor<f32>",
+        f"%q = stablehlo.constant dense<{init[1]}> : tensor<f32>",
+        '%0:2 = "stablehlo.reduce_window"(%x, %y, %p, %q) <{window_dimensions = array<i64: 1, 8>, '
+        f"padding = dense<{padding}> : tensor<2x2xi64>}}> ({{",
+        "^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):",
+        *(f"  {line}" for line in body),
+        f"  stablehlo.return {results} : tensor<f32>, tensor<f32>",
+        "}) : (tensor<3x8xf32>, tensor<3x8xf32>, tensor<f32>, tensor<f32>) -> (tensor<3x8xf32>, tensor<3x8xf32>)",
+        "return %0#0, %0#1 : tensor<3x8xf32>, tensor<3x8xf32>",
+    )
+
+
+COMPOSED = (
+    "%1 = stablehlo.multiply %a, %c : tensor<f32>",
+    "%2 = stablehlo.multiply %b, %c : tensor<f32>",
+    "%3 = stablehlo.add %2, %d : tensor<f32>",
+)
+"""x * a + b, then x * c + d: associative, but not commutative"""
+
+
+FORWARD, BACKWARD = "[[0, 0], [7, 0]]", "[[0, 0], [0, 7]]"
+
+
+@pytest.mark.parametrize(
+    ("padding", "init", "body", "results", "dimension"),
+    [
+        (FORWARD, ("1.0", "0.0"), COMPOSED, "%1, %3", 1),
+        (BACKWARD, ("1.0", "0.0"), COMPOSED, "%1, %3", 1),
+        (FORWARD, ("7.0", "5.0"), (), "%a, %b", 1),
+        (FORWARD, ("7.0", "5.0"), (), "%c, %d", 1),
+        (BACKWARD, ("7.0", "5.0"), (), "%a, %b", None),
+        (BACKWARD, ("7.0", "5.0"), (), "%c, %d", None),
+        (FORWARD, ("2.0", "1.0"), COMPOSED, "%1, %3", None),
+    ],
+    ids=["composed", "backward", "first", "last", "first-backward", "last-backward", "changed"],
+)
+def test_a_combination_that_keeps_its_start_runs_in_the_order_of_the_elements(
+    padding: str, init: tuple[str, str], body: tuple[str, ...], results: str, dimension: int | None
+) -> None:
+    text = pairs(init, padding, body, results)
+    (found,) = (each for each in parse(text).walk() if isinstance(each, ReduceWindow))
+    assert running_dimension(found) == dimension
+    assert not starts_neutral(found)
+    rng = np.random.default_rng(2)
+    expect_same(text, *(rng.integers(-2, 3, (3, 8)).astype(np.float32) for _ in range(2)))
