@@ -234,8 +234,7 @@ def starts_settled(op: ops.ReduceWindow) -> bool:
     when they are combined with themselves are enough. A fold that begins at the last element begins with them, too:
     there they must change no element, which samples show."""
     constants = [start.defining_op for start in op.init_values]
-    arguments = [argument.type for argument in op.body.arguments]
-    if arguments != [start.type for start in op.init_values] * 2 or any(is_pair(t.element_type) for t in arguments):
+    if [argument.type for argument in op.body.arguments] != [start.type for start in op.init_values] * 2:
         return False
     starts = [known.value.array for known in constants if isinstance(known, ops.Constant)]
     if len(starts) < len(constants) or not _is_elementwise(op.body):

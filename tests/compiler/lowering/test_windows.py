@@ -146,3 +146,12 @@ def test_a_combination_that_keeps_its_start_runs_in_the_order_of_the_elements(
     assert not starts_neutral(found)
     rng = np.random.default_rng(2)
     expect_same(text, *(rng.integers(-2, 3, (3, 8)).astype(np.float32) for _ in range(2)))
+
+
+@pytest.mark.parametrize("padding", [FORWARD, BACKWARD])
+def test_complex_sums_run(padding: str) -> None:
+    text = window("add", "(0.0, 0.0)", "1, 8", padding).replace("f32", "complex<f32>")
+    (found,) = (each for each in parse(text).walk() if isinstance(each, ReduceWindow))
+    assert running_dimension(found) == 1
+    x, y = np.random.default_rng(3).integers(-3, 4, (2, 3, 8))
+    expect_same(text, (x + 1j * y).astype(np.complex64))
