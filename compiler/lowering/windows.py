@@ -41,7 +41,7 @@ from trivium.ir.core import Operation, Region, Value
 from trivium.ir.declare import ELEMENTWISE, Op
 from trivium.ir.ops.quantization import evaluate_op
 from trivium.ir.ops.windows import Window, windows_of
-from trivium.ir.types import I64, TensorType, is_float
+from trivium.ir.types import I64, TensorType, accumulation_type, is_float
 
 SAMPLES = (0, 1, 3, 100)
 """Numbers that show whether an initial value changes others."""
@@ -305,7 +305,9 @@ def fold_running(launches: Launches, op: ops.ReduceWindow, variables: Sequence[V
     """Emits one pass over the elements of the operands, whose indices are `variables`."""
     dimension = running_dimension(op)
     assert dimension is not None, "the op is a running fold"
-    kinds = [argument.type.element_type for argument in op.body.arguments[: len(op.inputs)]]
+    plain = [argument.type.element_type for argument in op.body.arguments[: len(op.inputs)]]
+    is_sum = combiner_name(op.body) == "add"  # rounded to bf16 after each step, a sum of 300 ones would stay at 256
+    kinds = [accumulation_type(kind) for kind in plain] if is_sum else plain
     along, at = variables[dimension], indices_of(variables)
     shared = _is_shared(op, dimension, launches.target)
     with launches.kernel() as ctx, ctx.nest([v for v in variables if v is not along]):
@@ -316,7 +318,7 @@ def fold_running(launches: Launches, op: ops.ReduceWindow, variables: Sequence[V
             ctx.bind(along, _last_first(number, along.extent) if _is_reverse(op, dimension) else number)
             elements = [ctx.element(operand, at) for operand in op.inputs]
             elements = [widened(ctx, element, kind) for element, kind in zip(elements, kinds, strict=True)]
-            total = _folded(ctx, op, grouped(frame.carried, kinds), elements, shared)
+            total = _folded(ctx, op, grouped(frame.carried, kinds), elements, shared or kinds != plain)
             write(ctx, [widened(ctx, scalar, r.type.element_type) for scalar, r in zip(total, op.results, strict=True)])
             frame.yield_(*flat(total))
 
@@ -351,15 +353,15 @@ def takes_tail(op: Operation, target: Target) -> TypeGuard[ops.ReduceWindow]:
 
 
 def _folded(
-    ctx: LoweringContext, op: ops.ReduceWindow, carried: Sequence[Scalar], elements: Sequence[Scalar], shared: bool
+    ctx: LoweringContext, op: ops.ReduceWindow, carried: Sequence[Scalar], elements: Sequence[Scalar], by_name: bool
 ) -> Sequence[Scalar]:
     """Returns what is carried, folded with one more element, in the order of the elements."""
     name, dimension = combiner_name(op.body), running_dimension(op)
-    if not shared:
+    if not by_name:
         assert dimension is not None, "the op is a running fold"
         turned = name is None and _is_reverse(op, dimension)
         return ctx.region(op.body, [*elements, *carried] if turned else [*carried, *elements])
-    assert name is not None, "threads share folds by a named operation"
+    assert name is not None, "what is shared or wider than the body is folded by a named operation"
     return [ctx.b.apply(name, carried[0], elements[0])]  # type: ignore[arg-type]
 
 

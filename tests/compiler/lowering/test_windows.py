@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.compiler.lowering.interpreted import expect_same, function
+from tests.compiler.lowering.interpreted import expect_same, function, lowered
+from trivium.compiler.interpreter import interpret
 from trivium.compiler.lowering.windows import running_dimension, starts_neutral
 from trivium.ir.ops import ReduceWindow
 from trivium.ir.text import parse
@@ -155,3 +157,12 @@ def test_complex_sums_run(padding: str) -> None:
     assert running_dimension(found) == 1
     x, y = np.random.default_rng(3).integers(-3, 4, (2, 3, 8))
     expect_same(text, (x + 1j * y).astype(np.complex64))
+
+
+@pytest.mark.parametrize("padding", ["[[0, 0], [299, 0]]", "[[0, 0], [0, 299]]"])
+def test_sums_of_narrow_floats_are_rounded_once(padding: str) -> None:
+    text = window("add", "0.0", "1, 300", padding).replace("f32", "bf16").replace("3x8", "3x300")
+    (result,) = interpret(lowered(text), np.ones((3, 300), ml_dtypes.bfloat16))
+    expected = np.arange(1, 301).astype(ml_dtypes.bfloat16)
+    backward = padding.endswith("299]]")
+    np.testing.assert_array_equal(result[1].astype(np.float32), expected[:: -1 if backward else 1].astype(np.float32))
