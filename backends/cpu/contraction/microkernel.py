@@ -11,7 +11,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction.lhs import RowPointers, TapTest
 from trivium.backends.llvm.code import I32, I64
-from trivium.backends.llvm.numbers import Int, Number, i64
+from trivium.backends.llvm.numbers import Int, Number
 from trivium.backends.llvm.vectors import Vectors
 
 Tile = list[list[ll.Value]]
@@ -80,6 +80,16 @@ def _is_unrolled(steps: Number) -> TypeGuard[int]:
 
 
 def _run(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -> tuple[Tile, ll.Value]:
+    """The innermost loop, unless the tap is not needed; also returns the panel's next row."""
+    if stream.needed is None or _is_unrolled(stream.steps):
+        return _steps(e, tile, stream, tap, panel)
+    # The loop inside has a known number of steps, which takes no register from the rows' addresses.
+    with e.loop(0, Int(e, e.select(stream.needed(tap), I64(1), I64(0))), carried=_flat(tile)) as once:
+        once.next = _flat(_steps(e, shaped(tile, once.carried), stream, tap, panel)[0])
+    return shaped(tile, once.carried), stream.rhs.at(panel, stream.steps * stream.pitch)
+
+
+def _steps(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -> tuple[Tile, ll.Value]:
     """The innermost loop; also returns the panel's next row."""
     rows = stream.pointers(tap)
     ahead = stream.ahead
@@ -89,15 +99,11 @@ def _run(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -
         for step in range(stream.steps):
             tile, panel = _step(e, tile, stream, rows, panel, ahead, step)
         return tile, panel
-    steps = stream.steps
-    if stream.needed is not None:
-        steps = Int(e, e.select(stream.needed(tap), i64(steps), I64(0)))
-    with e.loop(0, steps, carried=[panel, *_flat(tile)], nonempty=stream.needed is None) as loop:
+    with e.loop(0, stream.steps, carried=[panel, *_flat(tile)], nonempty=True) as loop:
         totals = shaped(tile, loop.carried[1:])
         inner, following = _step(e, totals, stream, rows, loop.carried[0], ahead, loop.index)
         loop.next = [following, *_flat(inner)]
-    following = loop.carried[0] if stream.needed is None else stream.rhs.at(panel, stream.steps * stream.pitch)
-    return shaped(tile, loop.carried[1:]), following
+    return shaped(tile, loop.carried[1:]), loop.carried[0]
 
 
 def _step(

@@ -245,7 +245,9 @@ def choose(
         rows_first = rhs is not Rhs.PACKED and (pack_lhs or problem.columns.extent * total < moved(problem))
         wanted = min(4 * target.threads, pieces)
         chunks, groups = shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
+    # After a single block there is nothing to prefetch.
     prefetch = rhs is Rhs.CONSTANT and FEW_ROWS < problem.rows.extent <= SOON_DONE
+    prefetch = prefetch and panels.count * reduction.blocks > 1
     skips = finite_rhs and bool(problem.lhs.windows) and not pack_lhs and run >= SHORTEST_RUN
     places = (lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs)
     return Tiling(*places, by_rows, prefetch and not converts, skips, converts)

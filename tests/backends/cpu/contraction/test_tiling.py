@@ -100,6 +100,15 @@ def test_tiles_fit_in_registers(name: str, dtype: str) -> None:
         assert rows <= MOST_ROWS
 
 
+@pytest.mark.parametrize(("columns", "depth", "prefetches"), [(32, 1000, False), (128, 1000, True), (32, 9000, True)])
+def test_a_block_is_prefetched_if_there_is_one(columns: int, depth: int, prefetches: bool) -> None:
+    """After the only block of the only panel, there is none: its address would only take a register."""
+    case = matmul(np.zeros((1, 196, depth), np.float32), np.zeros((1, depth, columns), np.float32))
+    problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
+    tiling = plan(problem, 4, processor("x86-64-v4"), frozenset({"rhs"})).tiling
+    assert tiling.prefetch == prefetches
+
+
 @everywhere
 def test_what_is_packed_fits_in_the_cache(name: str, dtype: str) -> None:
     """A block's panel, lhs and sums have their shares of the caches. Blocks are rounded up to the next boundary of the
