@@ -288,8 +288,10 @@ class LoweringContext:
             self._scopes.pop()
 
     def bind(self, atom: Variable, index: Register | Index) -> None:
-        """Binds a loop variable to an index, for the rest of the open block."""
+        """Binds a loop variable to an index, for the rest of the open block. What was known about its range does not
+        apply any more."""
         self._scopes[-1][atom] = index if isinstance(index, Index) else variable(index)
+        self._scopes[-1][Part, atom] = None
 
     @contextmanager
     def parallel(self, variables: Sequence[Variable]) -> Iterator[None]:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.compiler.fusion.forms.members import ops_of
 from trivium.compiler.kernel import Apply, Kernel, Load, Loop, Store, walk
+from trivium.compiler.kernel.affine import divisions
 from trivium.compiler.kernel.interpreter import run
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Index, Variable, constant, fresh, indices_of, variable
@@ -105,6 +106,22 @@ def test_a_loop_variable_ends_with_its_loop() -> None:
         ctx.element(x, (constant(0), variable(i)))
     with pytest.raises(CompileError, match="a kernel uses a loop variable outside its loop"):
         ctx.element(x, (constant(0), variable(i)))
+
+
+def test_a_range_ends_with_its_scope_and_where_its_variable_is_bound_again() -> None:
+    """In the first half of 8 numbers, their quotient by 4 is 0; a loop inside runs over all of them again."""
+    v = Variable(8)
+    ctx = LoweringContext("ranges", ALL)
+    place = variable(v) // 4, constant(0)
+    with ctx.nest([v]):
+        with ctx.scope():
+            ctx.narrow(variable(v), 0, 3)
+            ctx.load(x, place)
+            with ctx.parallel([v]):
+                ctx.load(x, place)
+        ctx.load(x, place)
+    loads = [i for i in walk(ctx.b.body) if isinstance(i, Load)]
+    assert [len(list(divisions(load))) for load in loads] == [0, 1, 1]
 
 
 def test_a_scope_ends_with_an_error_too() -> None:
