@@ -35,6 +35,7 @@ from trivium.compiler.kernel.structure import (
     While,
     walk,
 )
+from trivium.compiler.kernel.tiled_stores import tiled_stores
 from trivium.compiler.kernel.whole_numbers import moved_whole
 from trivium.compiler.kernel.written_out import written_out
 from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fits_lanes, merged_extents, turned_loads
@@ -42,6 +43,15 @@ from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fit
 UNKNOWN_EXTENT = 16
 MOVED = 2.0
 """The cost of a load of elements that are near one another, but not in the order of the lanes."""
+SCATTERED = 2.0
+"""The cost of a store to a cache line of its own, for each lane."""
+CROWDED = 10.0
+"""The same if more than two of these lines are in each set of the first-level cache that they can be in, which then
+does not keep them until the next elements are stored. Measured for sums of three turned arrays of 128 columns of f32,
+per element: 2.9, 4.2, 5.7 and 5.9 ns for rows of 1, 2, 4 and 8 KiB, and 0.4 ns for rows of 1000, 1040 or 1056
+elements."""
+WAY = 4096
+"""The bytes after which addresses are in the same set of the first-level cache, of nearly all processors."""
 SORTED_KEY = 0.3
 """The cost of sorting keys, for each of them and each bit of their number."""
 
@@ -79,11 +89,13 @@ def choose(kernel: Kernel, target: CpuTarget, analysis: Analysis | None = None) 
 
 
 def prepared(kernel: Kernel, target: CpuTarget) -> tuple[Kernel, Analysis, Schedule]:
-    """Returns the kernel, or one that does the same in less time, with its short loops written out, or with whole
-    complex numbers; what is known about it, and its schedule."""
-    forms = [kernel, written_out(kernel, target.fma), moved_whole(kernel)]
-    analyses = [(form, Analysis(form)) for form in forms if form is not None]
-    return min(((f, a, choose(f, target, a)) for f, a in analyses), key=lambda found: found[2].cost)
+    """Returns the kernel, or one that does the same in less time, with its short loops written out, with whole complex
+    numbers, or in tiles; what is known about it, and its schedule."""
+    analysis = Analysis(kernel)
+    tiled = tiled_stores(kernel, analysis, target.vector_bytes)
+    others = [form for form in (written_out(kernel, target.fma), moved_whole(kernel), tiled) if form is not None]
+    forms = (kernel, analysis), *((form, Analysis(form)) for form in others)
+    return min(((f, a, choose(f, target, a)) for f, a in forms), key=lambda found: found[2].cost)
 
 
 def sort_cost(count: int) -> float:
@@ -368,7 +380,12 @@ class _Planner:
     def _store_cost(self, buffer: Buffer, indices: Indices, places: Places) -> float:
         # A scattered store touches, and owns, one cache line per lane.
         lanes, offsets = lanes_of(places), self._offsets(buffer, indices, places)
-        return 1.0 if offsets is not None and offsets in (tuple(range(lanes)), (0,) * lanes) else 2.0 * lanes
+        if offsets is None:
+            return SCATTERED * lanes
+        if offsets in (tuple(range(lanes)), (0,) * lanes):
+            return 1.0
+        step = storage_bytes(buffer.dtype) * (offsets[1] - offsets[0])
+        return (CROWDED if lanes * math.gcd(step, WAY) > 2 * WAY else SCATTERED) * lanes
 
     def _body_cost(self, block: Block, places: Places) -> float:
         """Returns the cost of all instructions of a block, and of the divisions in their index expressions."""

@@ -222,7 +222,7 @@ class KernelBuilder:
 
     def inline(self, block: Block, *arguments: Register) -> list[Register]:
         """Copies `block` here with its parameters bound to `arguments`; returns the copies of the values it yields."""
-        return clone_into(block, arguments, self._stack[-1])
+        return clone_into(block, arguments, self._stack[-1], forms=self._positions)
 
     @contextmanager
     def computing(self, *origins: Hashable) -> Iterator[None]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from trivium.compiler.kernel.index import Index, Indices, variable
+from trivium.compiler.kernel.index import Index, Indices, Symbol, variable
 from trivium.compiler.kernel.structure import (
     Apply,
     Block,
@@ -27,19 +27,27 @@ from trivium.compiler.kernel.structure import (
 
 
 def clone_into(
-    block: Block, arguments: Sequence[Register], target: Block, buffers: dict[Buffer, Buffer] | None = None
+    block: Block,
+    arguments: Sequence[Register],
+    target: Block,
+    buffers: dict[Buffer, Buffer] | None = None,
+    forms: Mapping[Symbol, Index] | None = None,
 ) -> list[Register]:
     """Appends a copy of `block` to `target`, with its parameters bound to `arguments`, and accesses to the keys of
-    `buffers` redirected to their values. Returns the values that the copy yields."""
-    copier = _Copier(dict(zip(block.parameters, arguments, strict=True)), dict(buffers or {}))
+    `buffers` redirected to their values. `forms` are the index expressions that arguments were computed from. Returns
+    the values that the copy yields."""
+    copier = _Copier(dict(zip(block.parameters, arguments, strict=True)), dict(buffers or {}), forms or {})
     target.instructions.extend(copier.instruction(instruction) for instruction in block.instructions)
     return copier.values(block.yields)
 
 
 class _Copier:
-    def __init__(self, values: dict[Register, Register], buffers: dict[Buffer, Buffer]):
+    def __init__(
+        self, values: dict[Register, Register], buffers: dict[Buffer, Buffer], forms: Mapping[Symbol, Index]
+    ) -> None:
         self._values = values
         self._buffers = buffers
+        self._forms = forms
 
     def values(self, values: Sequence[Register]) -> list[Register]:
         return [self._values.get(value, value) for value in values]
@@ -87,7 +95,11 @@ class _Copier:
         return tuple(map(self._index, indices))
 
     def _index(self, index: Index) -> Index:
-        return index.replace(lambda symbol: variable(self._values[symbol]) if symbol in self._values else None)  # type: ignore[index]
+        def place(symbol: Symbol) -> Index | None:
+            value = self._values.get(symbol)  # type: ignore[call-overload]
+            return None if value is None else self._forms.get(value) or variable(value)
+
+        return index.replace(place)
 
     def _loop(self, loop: Loop) -> Loop:
         extents = tuple(self._values.get(e, e) if isinstance(e, Register) else e for e in loop.extents)

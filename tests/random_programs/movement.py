@@ -57,13 +57,33 @@ def transpose(g: Generator) -> None:
 
 
 def turn(g: Generator) -> None:
-    """A transpose of an array with rows and columns of several vectors, sometimes combined with another array."""
-    shape = (*[g.number(1, 3)] * g.number(0, 1), g.number(2, 40), g.number(2, 40))
+    """A transpose of an array with rows and columns of several vectors, or of what is computed from several arrays;
+    sometimes combined with another array."""
+    largest = int(g.pick((40, 40, 160)))
+    shape = (*[g.number(1, 3)] * g.number(0, 1), g.number(2, largest), g.number(2, 40))
     order = tuple(int(d) for d in g.rng.permutation(len(shape)))
-    result = g.add(ops.Transpose(g.argument(shape, g.element()), order))
+    value = g.argument(shape, g.element())
+    if not is_boolean(value.type.element_type) and g.chance(0.5):
+        value = _of_neighbours(g, value)
+    result = g.add(ops.Transpose(value, order))
     g.offer(result)
     if not is_boolean(result.type.element_type) and g.chance(0.4):
         g.offer(g.add(ops.Add(result, g.like(result))))
+
+
+def _of_neighbours(g: Generator, value: Value) -> Value:
+    """Returns the sum of a value, of its neighbours along one dimension, with other elements beyond the last of them,
+    and of another array."""
+    d, (*shape,) = g.number(0, value.type.rank - 1), value.type.shape
+    first = [int(k == d) for k in range(len(shape))]
+    kept = g.add(ops.Slice(value, first, shape, [1] * len(shape)))
+    if g.chance(0.5):
+        beyond = g.argument([1 if k == d else extent for k, extent in enumerate(shape)], value.type.element_type)
+        moved = g.add(ops.Concatenate([kept, beyond], d))
+    else:
+        filling, none = g.of_type(tensor(of=value.type.element_type)), [0] * len(shape)
+        moved = g.add(ops.Pad(kept, filling, none, first, none))
+    return g.add(ops.Add(g.add(ops.Add(value, moved)), g.argument(shape, value.type.element_type)))
 
 
 def repeat(g: Generator) -> None:
