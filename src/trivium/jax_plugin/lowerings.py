@@ -141,15 +141,22 @@ def _dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, rhs: ir.Value
     return rule(context.replace(avals_in=wide), lhs, rhs, **params)
 
 
-def _ragged_dot_general(context: mlir.LoweringRuleContext, lhs: ir.Value, *args: ir.Value, **params: Any) -> Any:
+def _ragged_dot_general(
+    context: mlir.LoweringRuleContext,
+    *args: ir.Value,
+    ragged_dot_dimension_numbers: lax.RaggedDotDimensionNumbers,
+    precision: object,
+    **params: object,
+) -> Sequence[Lowered]:
     """As for TPUs, where groups are multiplied with their own matrices only. Of batches, JAX's groups have no meaning,
     and algorithms are for whole products."""
-    numbers, precision = params["ragged_dot_dimension_numbers"], params["precision"]
-    _, (batching, _) = numbers.dot_dimension_numbers
-    algorithm = isinstance(precision, lax.DotAlgorithm | lax.DotAlgorithmPreset)
-    if algorithm or set(numbers.lhs_ragged_dimensions) & set(batching):
-        return mlir._lowerings[lax_internal.ragged_dot_general_p].rule(context, lhs, *args, **params)
-    return lax_internal._ragged_dot_general_lower(context, lhs, *args, **params, platform="cpu")
+    _, (batching, _) = ragged_dot_dimension_numbers.dot_dimension_numbers
+    in_groups: Lowering = functools.partial(lax_internal._ragged_dot_general_lower, platform="cpu")
+    whole: Lowering = mlir._lowerings[lax_internal.ragged_dot_general_p].rule
+    is_whole = isinstance(precision, lax.DotAlgorithm | lax.DotAlgorithmPreset)
+    is_whole = is_whole or not set(batching).isdisjoint(ragged_dot_dimension_numbers.lhs_ragged_dimensions)
+    numbers = {"ragged_dot_dimension_numbers": ragged_dot_dimension_numbers, "precision": precision}
+    return (whole if is_whole else in_groups)(context, *args, **numbers, **params)
 
 
 def _scatter(rule: Lowering) -> Lowering:
