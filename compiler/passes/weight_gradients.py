@@ -1,7 +1,9 @@
 """Layouts of convolutions' weight gradients: convolutions of an image, with its features as a batch, and a window of
 almost its size, the gradient of the result. Each of their few positions is a product over all positions of the image.
 Vectors hold neighbouring output features. For this the gradient is packed once, and the image, whose features are the
-rows, has these last and is padded; otherwise every window of every feature would be packed."""
+rows, has these last and is padded; otherwise every window of every feature would be packed. Convolutions of images not
+much larger than the window look alike. Those with constant kernels stay if they have more features than the window has
+positions: their runs of features are long. Others, such as those that embed patches, gain as gradients do."""
 
 from __future__ import annotations
 
@@ -43,12 +45,14 @@ class WeightGradients(Pass):
             return False
         taps = _extent(op.result, numbers.output_spatial_dimensions)
         window = _extent(op.rhs, numbers.kernel_spatial_dimensions)
-        terms = window * _extent(op.lhs, [numbers.input_feature_dimension])
+        summed = _extent(op.lhs, [numbers.input_feature_dimension])
+        terms = window * summed
         features = _extent(op.result, [numbers.output_feature_dimension])
         lanes = self.vector_bytes // op.result.type.dtype.itemsize
         whole = features > 0 and features % lanes == 0
         first = numbers.input_batch_dimension != op.lhs.type.rank - 1
-        return whole and first and 1 < taps < window and terms >= FEWEST_TERMS
+        runs = isinstance(op.rhs.defining_op, ops.Constant) and summed > window
+        return whole and first and not runs and 1 < taps < window and terms >= FEWEST_TERMS
 
 
 def _extent(value: Value, dimensions: Sequence[int]) -> int:

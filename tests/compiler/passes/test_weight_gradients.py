@@ -60,3 +60,21 @@ def test_features_come_last_in_the_kernel() -> None:
 
 def test_short_sums_stay() -> None:
     assert convolved(gradient(window=(8, 8))) == [(2, 16, 8, 8), (2, 16, 8, 8), (16, 16, 3, 3)]
+
+
+def test_small_images_stay() -> None:
+    """Their convolutions have windows larger than their results, but more features than a window has positions."""
+    forward = ops.ConvDimensionNumbers(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))
+    kernel = np.random.default_rng(1).integers(-3, 4, (16, 64, 3, 3)).astype(np.float32)
+    options = {"feature_group_count": 1, "batch_group_count": 1, "window_strides": [2, 2]}
+
+    def body(b: Builder, x):
+        weights = b.add(ops.Constant(kernel))
+        return b.add(ops.Convolution(x, weights, dimension_numbers=forward, padding=[[1, 1], [1, 1]], **options))
+
+    module = Module.build(functions=[Function.build("main", [tensor(2, 64, 3, 3, of=F32)], body)])
+    assert convolved(module) == [(2, 3, 3, 64), (16, 64, 3, 3), (2, 2, 2, 16)]
+    (image,) = given(module)
+    (expected,) = evaluate(module, image)
+    (found,) = trivium.compile(module, threads=1)(image)
+    np.testing.assert_array_equal(found, expected)
