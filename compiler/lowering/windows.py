@@ -43,6 +43,10 @@ from trivium.ir.ops.quantization import evaluate_op
 from trivium.ir.ops.windows import Window, windows_of
 from trivium.ir.types import I64, TensorType, accumulation_type, is_float
 
+SHORT_ROW = 32
+"""The length of rows up to which each window is folded in its own order, where results depend on that order by more
+than the rounding of sums: few elements are folded again and again."""
+
 SAMPLES = (0, 1, 3, 100)
 """Numbers that show whether an initial value changes others."""
 
@@ -225,7 +229,8 @@ def running_dimension(op: ops.ReduceWindow) -> int | None:
     forward, backward = Window(extent, low=extent - 1), Window(extent, high=extent - 1)
     if extent < 2 or windows[sliding[0]] not in (forward, backward):
         return None
-    return sliding[0] if starts_neutral(op) or starts_settled(op) else None
+    free = extent > SHORT_ROW or combiner_name(op.body) is not None
+    return sliding[0] if starts_neutral(op) or (free and starts_settled(op)) else None
 
 
 def starts_settled(op: ops.ReduceWindow) -> bool:
