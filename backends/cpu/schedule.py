@@ -241,7 +241,9 @@ class _Planner:
             return
         outer, inner = loop.indices[dimension], loop.indices[longer[-1]]
         lanes = self._lanes(loop, longer[-1], _count(rows) * row)
-        if row % lanes == 0:  # each vector is in one row; in so many bodies, unrolled loops would compile for seconds
+        if row % lanes == 0:
+            # Each vector is within one row, so nothing is gained; and LLVM takes seconds to compile so many bodies if
+            # they contain loops that it unrolls.
             return
         each = [self._body_cost(loop.body, in_rows(outer, inner, row, lanes, number)) for number in range(row)]
         registers = max(1.0, lanes * self._bits(loop, inner) / self._vector_bits)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.importers.tensorflow.random import box_muller, drawn, fractions, key_and_counter, require_philox, words_at
+from trivium.importers.tensorflow.rejection import by_column
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F64, I1, UI64
@@ -43,11 +44,7 @@ def _gamma(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, alp
     each = count // kinds
     flat = ctx.reshape(ctx.convert(alpha, F64), (kinds,))
     flat = ctx.reshape(ctx.broadcast(flat, (each, kinds)), (count,))
-    # Samples of one alpha follow one another in the stream, and those of one row in the result.
-    turn, column = (ctx.iota((each, kinds), d, UI64) for d in range(2))
-    number = ctx.plus(turn, ctx.times(column, ctx.scalar(each, UI64)))
-    starts = ctx.times(ctx.reshape(number, (count,)), ctx.scalar(RESERVED, UI64))
-    draws = _Draws(ctx, starts, key, counter)
+    draws = _Draws(ctx, by_column(ctx, each, kinds, RESERVED), key, counter)
     one = ctx.scalar(1, F64)
     is_small = ctx.compare("LT", flat, one)
     shift = ctx.select(is_small, ctx.scalar(2 / 3, F64), ctx.scalar(-1 / 3, F64))
