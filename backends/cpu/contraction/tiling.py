@@ -10,9 +10,9 @@ from enum import Enum
 from trivium.compiler.contraction.problem import Access, AxisGroup, Problem, lies_across
 from trivium.compiler.target import MatrixInstruction, Target
 
-MOST_ROWS = 12
-"""The maximal number of rows in a tile: each needs an address, and the broadcasts of many rows fall on few sets of the
-first-level cache."""
+MOST_ROWS = 10
+"""The maximal number of rows in a tile: each needs a register for its address, and the broadcasts of many rows fall on
+few sets of the first-level cache."""
 SHORTEST_RUN = 16
 """The number of steps below which setting up the rows' addresses would cost more than packing lhs, if each must be
 checked for padding."""

@@ -11,7 +11,7 @@ from tests.backends.cpu.contraction.cases import LAYOUTS, ONE, Order, Window, co
 from tests.backends.cpu.contraction.tiles import PLAIN, TURNED, bytes_of, with_tiles
 from trivium.backends.cpu.contraction.dot_tiling import has_registers_for_row
 from trivium.backends.cpu.contraction.kernels import Lowering
-from trivium.backends.cpu.contraction.tiling import Rhs, Tiling
+from trivium.backends.cpu.contraction.tiling import MOST_ROWS, Rhs, Tiling
 from trivium.backends.cpu.target import AMX, PAIRS, VNNI, CpuTarget, level
 
 TARGET = replace(level("x86-64-v4"), matrix_instructions=(VNNI,))
@@ -47,11 +47,11 @@ def test_few_rows() -> None:
 
 def test_a_row_for_sign_bits() -> None:
     """Panels leave registers for one more row, as long as there is a single tile."""
-    for rows in range(1, 12):
+    for rows in range(1, MOST_ROWS):
         found = tiling(rows, 640, 128, True)
         assert found.tiles.count == 1
         assert has_registers_for_row(rows, found.panels.size, TARGET.vector_registers)
-    assert not has_registers_for_row(12, tiling(12, 640, 128, True).panels.size, TARGET.vector_registers)
+    assert not has_registers_for_row(MOST_ROWS, tiling(MOST_ROWS, 640, 128, True).panels.size, TARGET.vector_registers)
 
 
 def test_images_in_place() -> None:
