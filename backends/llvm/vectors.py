@@ -68,6 +68,11 @@ class Vectors(Code):
         ends = pointer, self.at(pointer, self.lanes - 1)
         return self._loaded(memory.load_every_second(self, ends, ll.VectorType(self.stored, self.lanes)))
 
+    def every_second(self, first: ll.Value, second: ll.Value) -> ll.Value:
+        """Returns every second element of two vectors."""
+        places = ll.Constant(ll.VectorType(I32, self.lanes), list(range(0, 2 * self.lanes, 2)))
+        return self.builder.shuffle_vector(first, second, places)
+
     def store(self, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
         """Writes a vector, or the lanes of it for which `mask` is on."""
         memory.store_vector(self, value, pointer, mask)

@@ -30,7 +30,8 @@ def convolution(channels: int, size: int, features: int, kernel: int, stride: in
         return module, (torch.randn(1, channels, size, size),)
 
     outputs = math.ceil(size / stride) ** 2 * features
-    name = f"{kernel}x{kernel}/{stride} {channels} to {features} at {size}{' depthwise' if groups > 1 else ''}"
+    in_groups = "" if groups == 1 else " depthwise" if groups == channels else f" in {groups} groups"
+    name = f"{kernel}x{kernel}/{stride} {channels} to {features} at {size}{in_groups}"
     return each(name, example, 2 * outputs * channels // groups * kernel**2)
 
 
@@ -52,5 +53,7 @@ CONVOLUTION = (
     (512, 7, 512, 3),
     (1024, 14, 2048, 1, 2),
     (144, 56, 144, 3, 1, 144),
+    (256, 56, 256, 3, 2, 32),
+    (16, 112, 16, 3),
 )
 ROWS = tuple(row for rows in (*(linear(*s) for s in LINEAR), *(convolution(*s) for s in CONVOLUTION)) for row in rows)

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from trivium.compiler.lowering.contraction import conv_windows, matrix_instruction, operand_order
-from trivium.compiler.passes.few_channels import is_filter
+from trivium.compiler.passes.few_channels import runs_along_lines
 from trivium.compiler.passes.kernels import by_terms, copies_image
 from trivium.compiler.passes.padding import FEW_FEATURES
 from trivium.compiler.target import LayoutCosts, Target
@@ -46,7 +46,7 @@ def turned(op: Operation, target: Target) -> Turned:
     if target.layouts is None:
         copied = copies_image(op, target) and isinstance(op.lhs.defining_op, ops.Transpose)
         return Turned(copied, isinstance(op.rhs.defining_op, ops.Transpose) and by_terms(op, target))
-    if _is_weight_gradient(op) or is_filter(op, 1, target.vector_bytes):
+    if _is_weight_gradient(op) or runs_along_lines(op, 1, target.vector_bytes):
         return Turned(image=True)
     if not _has_features_last(op):
         return Turned()

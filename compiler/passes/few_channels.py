@@ -1,8 +1,9 @@
-"""Depthwise convolutions of few features, such as filters of pictures: their features do not fill a vector. Lines do.
-The features of the image and of the result move before their lines, along which windows then slide."""
+"""Convolutions whose features, or those of a group, do not fill vectors, such as filters of pictures. Lines do. The
+features of the image and of the result move before their lines, along which windows then slide."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,12 +16,21 @@ from trivium.ir.func import Module
 
 MOST = 6
 FEWEST_TAPS = 4
-"""The numbers of features to which, and of taps from which, moving the features takes less time than it saves."""
+"""The numbers of features of a depthwise convolution to which, and of taps from which, moving the features takes less
+time than it saves."""
+FILLED = 3 / 4
+"""The share of the lanes of a line's vectors that positions must fill at least."""
+
+# The time of products of vectors that keep the multipliers busy, which take as long as:
+ACROSS, ALONG = (1.4, 1.05), 1.1
+"""products with features in the lanes, of one vector or of two, and those with positions there;"""
+TURNED = 8
+"""turning a vector's worth of elements."""
 
 
 @dataclass(frozen=True)
 class FewChannels(Pass):
-    """Afterwards, depthwise convolutions with so few features that they do not fill half a vector have lines last."""
+    """Afterwards, convolutions in groups of so few features that they do not fill vectors have lines last."""
 
     NAME: ClassVar[str] = "few-channels"
 
@@ -28,31 +38,40 @@ class FewChannels(Pass):
 
     def run(self, module: Module) -> bool:
         found = [op for block in blocks(module) for op in block if isinstance(op, ops.Convolution)]
-        found = [op for op in found if is_filter(op, op.result.type.rank - 1, self.vector_bytes)]
+        found = [op for op in found if runs_along_lines(op, op.result.type.rank - 1, self.vector_bytes)]
         for op in found:
             _rewrite(op)
         return bool(found)
 
 
-def is_filter(op: ops.Convolution, feature: int, vector_bytes: int) -> bool:
-    """Whether a convolution is a depthwise one of few features, which are the dimension `feature` of its image and its
-    result, and its windows can slide along lines that fill half a vector at least."""
+def runs_along_lines(op: ops.Convolution, feature: int, vector_bytes: int) -> bool:
+    """Whether a convolution, in whose image and result the features are the dimension `feature`, is one of few features
+    in each group, and its windows can slide along lines that fill vectors better."""
     numbers, shape, image = op.dimension_numbers, op.result.type.static_shape, op.lhs.type.static_shape
-    places = (numbers.input_feature_dimension, numbers.output_feature_dimension)
-    if (
-        len(shape) < 3
-        or places != (feature, feature)
-        or numbers.input_batch_dimension
-        or numbers.output_batch_dimension
-    ):
+    places = numbers.input_feature_dimension, numbers.output_feature_dimension
+    batches = numbers.input_batch_dimension, numbers.output_batch_dimension
+    if len(shape) < 3 or places != (feature, feature) or batches != (0, 0):
         return False
-    features, rows, line = shape[feature], numbers.input_spatial_dimensions, numbers.output_spatial_dimensions[-1]
+    rows, line = numbers.input_spatial_dimensions, numbers.output_spatial_dimensions[-1]
     plain = of_floats(op) and op.batch_group_count == 1 and all(step == 1 for step in op.lhs_dilation or ())
-    depthwise = features == image[feature] == op.feature_group_count
-    lanes = vector_bytes // op.result.type.dtype.itemsize
-    few = features <= min(MOST, lanes // 2) and lanes // 2 <= shape[line]
     slides = rows[-1] == line == max(rows) and (op.window_strides or (1,))[-1] <= 2
-    return plain and depthwise and few and slides and op.rhs.type.size >= FEWEST_TAPS * features > 0
+    taps = math.prod(op.rhs.type.static_shape[d] for d in numbers.kernel_spatial_dimensions)
+    if not (plain and slides and taps >= FEWEST_TAPS and op.result.type.size > 0):
+        return False
+    lanes = vector_bytes // op.result.type.dtype.itemsize
+    if shape[feature] == image[feature] == op.feature_group_count:
+        return shape[feature] <= min(MOST, lanes // 2) and lanes // 2 <= shape[line]
+    return _gains(op, lanes, shape[feature] // op.feature_group_count, shape[line])
+
+
+def _gains(op: ops.Convolution, lanes: int, features: int, line: int) -> bool:
+    """Whether products with neighbouring positions in the lanes, and turning the image and the result for them, take
+    less time than products with features in the lanes."""
+    vectors, inputs = -(-features // lanes), op.lhs.type.size / op.result.type.size * features
+    if vectors > len(ACROSS) or line < FILLED * -(-line // lanes) * lanes:
+        return False
+    terms = op.rhs.type.size // op.rhs.type.static_shape[op.dimension_numbers.kernel_output_feature_dimension]
+    return terms * (ACROSS[vectors - 1] * vectors - ALONG * features / lanes) > TURNED * (inputs + features) / lanes
 
 
 def _rewrite(op: ops.Convolution) -> None:

@@ -12,6 +12,7 @@ from tests.random_programs import (
     elementwise,
     folds,
     gradients,
+    images,
     movement,
     narrow,
     products,
@@ -23,7 +24,7 @@ from trivium.ir.func import Module
 
 FAMILIES = (
     *elementwise.FAMILIES, *movement.FAMILIES, *folds.FAMILIES, *contractions.FAMILIES * 2,
-    *byte_products.FAMILIES * 2, *control.FAMILIES, *rows.FAMILIES,
+    *images.FAMILIES * 2, *byte_products.FAMILIES * 2, *control.FAMILIES, *rows.FAMILIES,
 )  # fmt: skip
 LEAST_STEPS, MOST_STEPS = 3, 7
 MOST_BESIDE = 12

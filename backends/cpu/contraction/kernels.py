@@ -11,11 +11,12 @@ import llvmlite.ir as ll
 from trivium.backends.cpu.contraction import matrix_tiling
 from trivium.backends.cpu.contraction.along_memory import has_tiny_matrices, slides_along_memory, sums_along_memory
 from trivium.backends.cpu.contraction.dot_template import DotTemplate
+from trivium.backends.cpu.contraction.image_template import ImageTemplate
 from trivium.backends.cpu.contraction.matrix_template import ROW_BYTES, MatrixTemplate
 from trivium.backends.cpu.contraction.needed import EVERYTHING, Needed
 from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.template import Element, Operand, Sink, Template
-from trivium.backends.cpu.contraction.tiling import ESTIMATED, Reading, Tiling
+from trivium.backends.cpu.contraction.tiling import ESTIMATED, Reading, Rhs, Tiling
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.threads import call_parallel, range_function
 from trivium.backends.llvm.code import F32, I32, I64, POINTER, Code
@@ -230,7 +231,7 @@ class Lowering:
             if share.plan.oriented.swapped:
                 lhs, rhs = rhs, lhs
             begin, end = (maximum(minimum(bound - first, share.plan.units), 0) for bound in units)
-            kind = Template if matrix is None else DotTemplate if matrix.in_vectors else MatrixTemplate
+            kind = _kind(share.plan.tiling)
             template = kind(e, sums, share.plan, (lhs, rhs), _sink(share, emitter), self.marked.only_stores)
             if kind is not MatrixTemplate:  # in which a tile passes the sums of the one before to the sink
                 template.needed = self._needed(code, buffers, share)
@@ -245,6 +246,13 @@ class Lowering:
         extents = {end.extent: code.builder.load(buffers[end.extent], typ=I64) for end in loop.ends}
         outer = [axis for axis in self.marked.axes if axis in self.marked.parameters]
         return Needed.of([(outer[end.dimension], end, extents[end.extent]) for end in loop.ends], share.plan.oriented)
+
+
+def _kind(tiling: Tiling) -> type[Template]:
+    """Returns the template that emits a schedule."""
+    if tiling.matrix is None:
+        return ImageTemplate if tiling.rhs is Rhs.IMAGE else Template
+    return DotTemplate if tiling.matrix.in_vectors else MatrixTemplate
 
 
 def _sink(share: Share, emitter: Emitter) -> Sink:

@@ -4,6 +4,7 @@ multiply-adds."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -15,6 +16,11 @@ from trivium.backends.llvm.numbers import Int, Number
 from trivium.backends.llvm.vectors import Vectors
 
 Tile = list[list[ll.Value]]
+
+StepReader = Callable[[Number], list[ll.Value]]
+"""Returns a row of rhs vectors at a step of a run."""
+TapReader = Callable[[Number], StepReader]
+"""Returns the reader of the run of a tap."""
 
 MOST_UNROLLED = 32
 """The maximal number of unrolled steps of all taps: a window of 5 x 5, or of 3 x 3 over three features."""
@@ -42,7 +48,7 @@ class Stream:
     for `steps` steps; rhs rows follow each other from `panel` on, `pitch` elements apart, over taps and steps. `ahead`
     is the address from which each step prefetches a vector. `lanewise`: lhs has one lane for every column, and `mask`
     says which lanes of the last vector exist; `rhs_mask` does so where rows of rhs end within it. Taps that are not
-    `needed` may be left out. `lhs` and `rhs` read the operands."""
+    `needed` may be left out. `lhs` and `rhs` read the operands; `vectors`, if present, reads rhs, not the panel."""
 
     lhs: Vectors
     rhs: Vectors
@@ -57,6 +63,7 @@ class Stream:
     mask: ll.Value | None = None
     rhs_mask: ll.Value | None = None
     needed: TapTest | None = None
+    vectors: TapReader | None = None
 
 
 def accumulate(e: Vectors, tile: Tile, stream: Stream) -> Tile:
@@ -93,38 +100,41 @@ def _steps(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value)
     """The innermost loop; also returns the panel's next row."""
     rows = stream.pointers(tap)
     ahead = stream.ahead
+    read = stream.vectors(tap) if stream.vectors is not None else None
     if ahead is not None:
         ahead = stream.rhs.at(ahead, (tap - stream.taps[0]) * (stream.steps * e.lanes))
-    if _is_unrolled(stream.steps):
-        for step in range(stream.steps):
-            tile, panel = _step(e, tile, stream, rows, panel, ahead, step)
+
+    def step(tile: Tile, panel: ll.Value, number: Number) -> tuple[Tile, ll.Value]:
+        rhs = _panel_row(stream, panel, len(tile[0])) if read is None else read(number)
+        if ahead is not None:
+            prefetch(e, stream.rhs.at(ahead, number * e.lanes))
+        return _products(e, tile, stream, rows, rhs, number), stream.rhs.at(panel, stream.pitch)
+
+    # Masked loads that are unrolled are all moved to the beginning, where registers are too few for them.
+    if _is_unrolled(stream.steps) and read is None:
+        for number in range(stream.steps):
+            tile, panel = step(tile, panel, number)
         return tile, panel
     with e.loop(0, stream.steps, carried=[panel, *_flat(tile)], nonempty=True) as loop:
-        totals = shaped(tile, loop.carried[1:])
-        inner, following = _step(e, totals, stream, rows, loop.carried[0], ahead, loop.index)
+        inner, following = step(shaped(tile, loop.carried[1:]), loop.carried[0], loop.index)
         loop.next = [following, *_flat(inner)]
     return shaped(tile, loop.carried[1:]), loop.carried[0]
 
 
-def _step(
-    e: Vectors,
-    tile: Tile,
-    stream: Stream,
-    rows: list[ll.Value],
-    panel: ll.Value,
-    ahead: ll.Value | None,
-    step: Number,
-) -> tuple[Tile, ll.Value]:
-    """Returns one product for every sum."""
-    masks = [None] * (len(tile[0]) - 1) + [stream.rhs_mask]
-    rhs = [stream.rhs.load(stream.rhs.at(panel, v * e.lanes), mask) for v, mask in enumerate(masks)]
-    if ahead is not None:
-        prefetch(e, stream.rhs.at(ahead, step * e.lanes))
+def _panel_row(stream: Stream, panel: ll.Value, width: int) -> list[ll.Value]:
+    """Reads the row of a panel at its address."""
+    masks = [None] * (width - 1) + [stream.rhs_mask]
+    rhs = stream.rhs
+    return [rhs.load(rhs.at(panel, v * rhs.lanes), mask) for v, mask in enumerate(masks)]
+
+
+def _products(e: Vectors, tile: Tile, stream: Stream, rows: list[ll.Value], rhs: list[ll.Value], step: Number) -> Tile:
+    """Adds one product to every sum."""
     result: Tile = []
     for pointer, row in zip(rows, tile, strict=True):
         lhs = _factors(stream, stream.lhs.at(pointer, step * stream.stride), len(rhs))
         result.append([e.fused(*operands) for operands in zip(lhs, rhs, row, strict=True)])
-    return result, stream.rhs.at(panel, stream.pitch)
+    return result
 
 
 def prefetch(e: Vectors, pointer: ll.Value) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from trivium.backends.cpu.contraction import dot_tiling, matrix_tiling
+from trivium.backends.cpu.contraction import dot_tiling, image_tiling, matrix_tiling
 from trivium.backends.cpu.contraction.tiling import AS_STORED, ESTIMATED, Knobs, Reading, Rhs, Tiling, choose
 from trivium.backends.cpu.target import CpuTarget
 from trivium.compiler import artifact
@@ -78,6 +78,11 @@ def plan(
     if oriented.swapped != problem.swapped:
         reading = replace(reading, lhs=reading.rhs, rhs=reading.lhs)
     tiling = _with_instructions(canonical, target, known, knobs, reading)
+    if tiling is None and not known:
+        in_lines = image_tiling.ordered(canonical)
+        tiling = image_tiling.choose(in_lines, element_bytes, target, knobs, reading)
+        if tiling is not None:
+            return Plan(oriented, in_lines, tiling)
     if tiling is None:
         tiling = choose(canonical, element_bytes, target, known, knobs, known and finite, reading)
     return Plan(oriented, canonical, tiling)

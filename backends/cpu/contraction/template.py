@@ -76,10 +76,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Panel:
-    """`width` vectors of columns from `column` on; `data` are the block's rows of rhs, `pitch` elements apart, or None
-    if rhs is read element by element."""
+    """`width` vectors of columns, the first of which is the `first`-th and begins with `column`; `data` are the block's
+    rows of rhs, `pitch` elements apart, or None if rhs is read element by element."""
 
     width: int
+    first: Number
     column: Number
     pitch: int
     data: ll.Value | None
@@ -230,10 +231,11 @@ class Template:
     def _panels(self, unit: Unit, block: Block) -> Iterator[Panel]:
         e = self.e
         for width, number in self._parts(self.tiling.panels, unit.panels):
-            column = self._start(self.tiling.panels, number) * e.lanes
+            first = self._start(self.tiling.panels, number)
+            column, last = self._column(first), self._column(first + (width - 1))
             pitch = rhs_step(self.problem) if self.tiling.rhs is Rhs.IN_PLACE else width * e.lanes
-            with self.needed.any(e, columns=(column, column + width * e.lanes)):
-                yield Panel(width, column, pitch, self._panel_data(unit, block, width, column, pitch))
+            with self.needed.any(e, columns=(column, last + e.lanes)):
+                yield Panel(width, first, column, pitch, self._panel_data(unit, block, width, column, pitch))
 
     def _tiles(self, unit: Unit) -> Iterator[Tile]:
         for count, tile in self._parts(self.tiling.tiles, unit.tiles):
@@ -419,8 +421,12 @@ class Template:
                 self._sink(unit, panel, first + loop.index, v, self.of_sums.load(e.at(line, v * e.lanes)))
 
     def _sink(self, unit: Unit, panel: Panel, row: Number, vector: int, value: ll.Value) -> None:
-        column = panel.column + vector * self.e.lanes
+        column = self._column(panel.first + vector)
         self.sink(self.e, value, Element(unit.batch, row, column, self._mask(panel, vector)))
+
+    def _column(self, vector: Number) -> Number:
+        """Returns the column in lane 0 of a vector."""
+        return vector * self.e.lanes
 
     def _mask(self, panel: Panel, vector: int) -> ll.Value | None:
         """Returns the mask of the lanes that exist in a vector of the panel, or None for all. Only the last vector can

@@ -96,13 +96,14 @@ AS_STORED = Reading()
 class Rhs(Enum):
     """Where the micro-kernel finds rhs: packed when the code is loaded; packed during the run; in place, if its rows
     are short and evenly spaced; read element by element, if each element is used once; or in place along the
-    reduction, in sums whose lanes are folded at the end."""
+    reduction, in sums whose lanes are folded at the end; or in place, line by line of an image."""
 
     CONSTANT = "constant"
     PACKED = "packed"
     IN_PLACE = "in place"
     DIRECT = "direct"
     FOLDED = "folded"
+    IMAGE = "an image in place"
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,8 @@ class Tiling:
     """Whether panels of a packed constant, which is of another type, are converted once for all tiles of a unit."""
     matrix: MatrixInstruction | None = None
     """The instruction that multiplies tiles (`matrix_tiling.py`) or adds products in lanes (`dot_tiling.py`)."""
+    line: int = 0
+    """The number of vectors in a line of an image (`image_tiling.py`)."""
 
     def __str__(self) -> str:
         tile = f"tile {self.tiles.size}x{self.panels.size * self.lanes}, blocks of {self.reduction.most_steps}"

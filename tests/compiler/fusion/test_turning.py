@@ -69,6 +69,7 @@ def launches(module: Module, target: Target) -> int:
         pytest.param((56, 64, 256, 1), False, id="nothing to pack"),
         pytest.param((14, 64, 5, 3), False, id="few features leave lanes empty"),
         pytest.param((14, 64, 64, 3, 1, 64), False, id="groups"),
+        pytest.param((24, 17, 12, 3), False, id="few features, along lines"),
     ],
 )
 def test_what_is_turned(shape: tuple[int, ...], separate: bool) -> None:

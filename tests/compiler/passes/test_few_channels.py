@@ -1,4 +1,4 @@
-"""Depthwise convolutions of few features have them before their lines, with the same result."""
+"""Convolutions in groups of few features have them before their lines, with the same result."""
 
 from __future__ import annotations
 
@@ -25,6 +25,14 @@ def filtered(
     return on_processor(image, kernel, result, window, numbers, int(image.rpartition("x")[2]), dtype)
 
 
+def grouped(groups: int, inputs: int, features: int, line: int = 24, window: str = "", dtype: str = "f32") -> Module:
+    """Returns a convolution of windows of 3 x 3 with `inputs` and `features` in each of `groups`, which come last."""
+    step = 2 if "stride = [1, 2]" in window else 1
+    image, result = f"1x5x{line * step + 3 - step}x{groups * inputs}", f"1x3x{line}x{groups * features}"
+    numbers = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"
+    return on_processor(image, f"3x3x{inputs}x{groups * features}", result, window, numbers, groups, dtype)
+
+
 @pytest.mark.parametrize(
     ("moves", "module"),
     [
@@ -38,11 +46,22 @@ def filtered(
         pytest.param(False, filtered("2x9x11x5", "3x2x1x5", "2x7x10x5"), id="features that fill half a vector"),
         pytest.param(False, filtered("2x9x4x3", "3x2x1x3", "2x7x3x3"), id="short lines"),
         pytest.param(False, filtered("2x9x11x3", "1x2x1x3", "2x9x10x3"), id="few taps"),
-        pytest.param(False, filtered("2x9x11x3", "3x2x1x6", "2x7x10x6"), id="several results of a feature"),
+        pytest.param(False, filtered("2x9x11x3", "3x2x1x6", "2x7x10x6"), id="short lines of several results"),
         pytest.param(False, filtered("2x9x11x3", "3x2x1x3", "2x7x4x3", "stride = [1, 3], pad = [[0, 0], [1, 0]]"),
                      id="long strides"),
         pytest.param(False, filtered(window="lhs_dilate = [1, 2], pad = [[0, 0], [-5, -5]]"), id="holes"),
         pytest.param(False, filtered(dtype="i32"), id="integers"),
+        pytest.param(True, grouped(3, 2, 2), id="groups"),
+        pytest.param(True, grouped(3, 1, 2), id="several results of a feature"),
+        pytest.param(True, grouped(2, 8, 4, window="stride = [1, 2]"), id="groups and strides"),
+        pytest.param(True, grouped(2, 8, 2, dtype="f64"), id="groups of f64"),
+        pytest.param(True, grouped(1, 16, 8), id="one group"),
+        pytest.param(True, grouped(1, 9, 12), id="features that fill one and a half vectors"),
+        pytest.param(False, grouped(2, 8, 17), id="groups of features that fill vectors"),
+        pytest.param(False, grouped(1, 1, 16), id="few terms"),
+        pytest.param(False, grouped(2, 4, 4, line=9), id="lines that fill half of their vectors"),
+        pytest.param(False, grouped(2, 4, 4, window="stride = [1, 3], pad = [[0, 0], [23, 23]]"),
+                     id="groups and long strides"),
     ],
 )  # fmt: skip
 def test_which_convolutions_change(moves: bool, module: Module) -> None:

@@ -36,7 +36,13 @@ class Case:
 
     def run(self, constants: set[str] = frozenset(), threads: int = 1, target: CpuTarget | None = None) -> np.ndarray:
         """Returns the kernel's result, compiled; operands named in `constants` are known to the compiler."""
-        inputs = [buffer for buffer in self.operands if buffer.name not in constants]
+        executable = self.executable(constants, (target or host()).with_threads(threads))
+        (result,) = executable.execute(*(self.operands[buffer] for buffer in self._inputs(constants)))
+        return result.transpose(np.argsort(self.order))
+
+    def executable(self, constants: set[str], target: CpuTarget) -> CpuExecutable:
+        """Returns the compiled kernel, whose result's dimensions are in `order`."""
+        inputs = self._inputs(constants)
         values = {}
         for buffer, array in self.operands.items():
             storage = program.Constant(array) if buffer.name in constants else program.Input(inputs.index(buffer))
@@ -44,9 +50,10 @@ class Case:
         values[self.result] = program.Array("result", self.result.dtype, self.result.shape, program.Output(0))
         launch = program.Launch(self.kernel, tuple(values[param] for param in self.kernel.params))
         whole = program.Program("case", [values[b] for b in inputs], [values[self.result]], [launch])
-        executable = CpuExecutable(assemble_program(whole, (target or host()).with_threads(threads)))
-        (result,) = executable.execute(*(self.operands[buffer] for buffer in inputs))
-        return result.transpose(np.argsort(self.order))
+        return CpuExecutable(assemble_program(whole, target))
+
+    def _inputs(self, constants: set[str]) -> list[Buffer]:
+        return [buffer for buffer in self.operands if buffer.name not in constants]
 
 
 def laid_out(array: np.ndarray, order: Order) -> np.ndarray:

@@ -1,0 +1,71 @@
+"""The schedule of a contraction whose rhs is an image (`image_template.py`), as in a convolution of few features whose
+vectors are neighbouring pixels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from trivium.backends.cpu.contraction import tiling
+from trivium.backends.cpu.contraction.tiling import AS_STORED, Knobs, Reading, Reduction, Rhs, Split, Tiling
+from trivium.compiler.contraction.problem import AxisGroup, Problem
+from trivium.compiler.target import Target
+
+MOST_TILES = 6
+"""Each tile reads a panel's vectors again, with their masks. If there are more, packing the panel takes less time."""
+MOST_MASKS = 6
+"""The number of masks that a tile uses at once and that stay in registers of their own."""
+LEAST_USED = 3 / 4
+"""The least share of the lanes in a line's vectors that are pixels."""
+
+
+def ordered(problem: Problem) -> Problem:
+    """Returns the problem with the axis of the reduction along which rhs advances evenly, and farthest, at the end:
+    along it a tile runs. The others are taps, each of which has its own mask."""
+    axes, rhs = problem.reduction.axes, problem.rhs
+    even = [axis for axis in axes if not rhs.windowed(axis)]
+    if not even:
+        return problem
+    run = max(even, key=lambda axis: abs(rhs.stride(axis)))
+    return replace(problem, reduction=AxisGroup((*(axis for axis in axes if axis is not run), run)))
+
+
+def choose(
+    problem: Problem, element_bytes: int, target: Target, knobs: Knobs, reading: Reading = AS_STORED
+) -> Tiling | None:
+    """Returns the schedule of a problem in the order of `ordered`; None if rhs is no image, or if there is a better
+    one."""
+    lanes = target.vector_bytes // element_bytes
+    if reading != AS_STORED or not _is_image(problem, lanes):
+        return None
+    rows, columns = problem.rows.extent, problem.columns.axes
+    line = -(-columns[-1].extent // lanes)
+    vectors = math.prod(axis.extent for axis in columns[:-1]) * line
+    widest = min(tiling.widest_panel(rows, target.vector_registers), MOST_MASKS // problem.rhs.stride(columns[-1]))
+    panels = tiling.split(vectors, knobs.vectors or widest)
+    tiles = tiling.split(rows, tiling.rows_that_fit(panels.size, target.vector_registers))
+    if tiles.count > MOST_TILES:
+        return None
+    run = 1 if problem.rhs.windowed(problem.reduction.axes[-1]) else problem.reduction.axes[-1].extent
+    taps = problem.reduction.extent // run
+    chunks, groups = Split(tiles.count, 1), Split(panels.count, panels.count)
+    if target.threads > 1:
+        wanted = min(4 * target.threads, int(target.product_cost(problem.flops, element_bytes) / target.piece_cost))
+        chunks, groups = tiling.shared_out(chunks, groups, problem.batch.extent, wanted, rows_first=False)
+    reduction = Reduction(taps, run, taps, run)
+    places = lanes, panels, tiles, reduction, chunks, groups, False, Rhs.IMAGE
+    return Tiling(*places, by_rows=False, prefetch=False, line=line)
+
+
+def _is_image(problem: Problem, lanes: int) -> bool:
+    """Whether rhs has lines of neighbouring elements, or of every second one, that fill vectors well, and in which
+    windows overlap. Windows of rhs may only say where it ends, and lhs, whose rows run evenly, has none."""
+    columns, rhs = problem.columns.axes, problem.rhs
+    if problem.elementwise or problem.lhs.windows or not columns or rhs.stride(columns[-1]) not in (1, 2):
+        return False
+    inner = [window for window in rhs.windows if window.uses(columns[-1])]
+    if any(window.dilation != 1 for window in rhs.windows) or len(inner) > 1 or any(one.stride != 1 for one in inner):
+        return False
+    extent = columns[-1].extent
+    overlap = any(rhs.windowed(axis) or abs(rhs.stride(axis)) < extent for axis in problem.reduction.axes)
+    return overlap and extent >= LEAST_USED * -(-extent // lanes) * lanes
