@@ -22,8 +22,10 @@ FILLED = 3 / 4
 """The share of the lanes of a line's vectors that positions must fill at least."""
 
 # The time of products of vectors that keep the multipliers busy, which take as long as:
-ACROSS, ALONG = (1.4, 1.05), 1.1
+ACROSS, ALONG = (1.2, 1.0), 1.04
 """products with features in the lanes, of one vector or of two, and those with positions there;"""
+TAP, MANY = 5, 8
+"""going on to the next tap with features in the lanes, of which there are as many or more in the image;"""
 TURNED = 8
 """turning a vector's worth of elements."""
 
@@ -67,11 +69,14 @@ def runs_along_lines(op: ops.Convolution, feature: int, vector_bytes: int) -> bo
 def _gains(op: ops.Convolution, lanes: int, features: int, line: int) -> bool:
     """Whether products with neighbouring positions in the lanes, and turning the image and the result for them, take
     less time than products with features in the lanes."""
-    vectors, inputs = -(-features // lanes), op.lhs.type.size / op.result.type.size * features
-    if vectors > len(ACROSS) or line < FILLED * -(-line // lanes) * lanes:
+    vectors, filled = -(-features // lanes), line / (-(-line // lanes) * lanes)
+    if vectors > len(ACROSS) or filled < FILLED:
         return False
     terms = op.rhs.type.size // op.rhs.type.static_shape[op.dimension_numbers.kernel_output_feature_dimension]
-    return terms * (ACROSS[vectors - 1] * vectors - ALONG * features / lanes) > TURNED * (inputs + features) / lanes
+    inputs = op.rhs.type.static_shape[op.dimension_numbers.kernel_input_feature_dimension]
+    across = terms * ACROSS[vectors - 1] * vectors + TAP * terms / max(inputs, MANY)
+    turned = op.lhs.type.size / op.result.type.size * features + features
+    return across > terms * ALONG / filled * features / lanes + TURNED * turned / lanes
 
 
 def _rewrite(op: ops.Convolution) -> None:

@@ -8,26 +8,45 @@ from dataclasses import replace
 
 from trivium.backends.cpu.contraction import tiling
 from trivium.backends.cpu.contraction.tiling import AS_STORED, Knobs, Reading, Reduction, Rhs, Split, Tiling
-from trivium.compiler.contraction.problem import AxisGroup, Problem
+from trivium.compiler.contraction.problem import Access, Axis, AxisGroup, Problem
+from trivium.compiler.kernel.index import Index
 from trivium.compiler.target import Target
 
 MOST_TILES = 6
 """Each tile reads a panel's vectors again, with their masks. If there are more, packing the panel takes less time."""
 MOST_MASKS = 6
 """The number of masks that a tile uses at once and that stay in registers of their own."""
+LONGEST_RUN, SHORTEST_RUN = 32, 8
+"""Taps read the same lines of so many features, which stay in the first-level cache until then; unless there are only
+such parts of them that computing a tap's masks would take the time."""
 LEAST_USED = 3 / 4
 """The least share of the lanes in a line's vectors that are pixels."""
 
 
 def ordered(problem: Problem) -> Problem:
     """Returns the problem with the axis of the reduction along which rhs advances evenly, and farthest, at the end:
-    along it a tile runs. The others are taps, each of which has its own mask."""
+    along it, or a part of it, a tile runs. The others are taps, each of which has its own mask."""
     axes, rhs = problem.reduction.axes, problem.rhs
     even = [axis for axis in axes if not rhs.windowed(axis)]
     if not even:
         return problem
     run = max(even, key=lambda axis: abs(rhs.stride(axis)))
-    return replace(problem, reduction=AxisGroup((*(axis for axis in axes if axis is not run), run)))
+    taps = tuple(axis for axis in axes if axis is not run)
+    length = max(count for count in range(1, LONGEST_RUN + 1) if run.extent % count == 0)
+    if length == run.extent or length < SHORTEST_RUN or problem.lhs.windowed(run):
+        return replace(problem, reduction=AxisGroup((*taps, run)))
+    part, place = Axis(run.extent // length), Axis(length)
+    sides = {side: _divided(getattr(problem, side), run, part, place) for side in ("lhs", "rhs")}
+    return replace(problem, reduction=AxisGroup((part, *taps, place)), **sides)
+
+
+def _divided(access: Access, axis: Axis, outer: Axis, inner: Axis) -> Access:
+    """Returns an access whose `axis`, which has no window, is two axes."""
+    stride, terms = (
+        access.stride(axis),
+        {other: factor for other, factor in access.index.terms.items() if other is not axis},
+    )
+    return replace(access, index=Index({**terms, outer: stride * inner.extent, inner: stride}, access.index.offset))
 
 
 def choose(

@@ -61,3 +61,14 @@ def test_tiles_run_along_features_of_the_image(features: int, stride: int, level
     assert tiling.panels.extent == 32 * -(-32 // tiling.lanes)
     assert tiling.panels.size * stride <= MOST_MASKS
     assert tiling.tiles.count <= MOST_TILES
+
+
+@pytest.mark.parametrize(
+    ("inputs", "run"), [(12, 12), (32, 32), (33, 11), (100, 25), (37, 37), (34, 17), (62, 31), (35, 35)]
+)
+def test_taps_read_the_same_lines_soon(inputs: int, run: int) -> None:
+    """Many features of the image are divided into parts of the same length, unless these would be short."""
+    chosen = planned((1, inputs, 9, 32), (4, inputs, 3, 3), Window(padding=ONE))
+    reduction = chosen.tiling.reduction
+    assert (chosen.tiling.rhs, reduction.run, reduction.taps * reduction.run) == (Rhs.IMAGE, run, 9 * inputs)
+    assert chosen.problem.reduction.extent == 9 * inputs
