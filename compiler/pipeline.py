@@ -24,6 +24,7 @@ from trivium.compiler.passes.kernels import KernelsByTerms, TurnedKernels
 from trivium.compiler.passes.layout import ChannelsLast
 from trivium.compiler.passes.manager import Observer, Repeat, run_passes
 from trivium.compiler.passes.padding import ExplicitPadding
+from trivium.compiler.passes.phases import SplitPhases
 from trivium.compiler.passes.quantization import ExpandQuantized
 from trivium.compiler.passes.ragged_products import RaggedProducts
 from trivium.compiler.passes.recognize import Recognize
@@ -100,7 +101,16 @@ def optimize(
         gradients = WeightGradients(target.vector_bytes), StridedGradients(target)
         few = FewChannels(target.vector_bytes), FewFeatures(target.vector_bytes)
         fast = (Winograd(target),) if fast_math else ()
-        own = (*fast, *few, SkipRows(), *gradients, ExplicitPadding(target), CLEAN_UP, *own)
+        own = (
+            *fast,
+            SplitPhases(target.vector_bytes),
+            *few,
+            SkipRows(),
+            *gradients,
+            ExplicitPadding(target),
+            CLEAN_UP,
+            *own,
+        )
     if target is not None and target.turned_constants:
         kernels = TurnedKernels(known=True), KernelsByTerms(target)
         own = (StridedGradients(target), WindowRows(target), *kernels, CLEAN_UP, *own)

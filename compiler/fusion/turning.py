@@ -54,7 +54,7 @@ def turned(op: Operation, target: Target) -> Turned:
     if not any(kinds <= together for together in _MULTIPLIED.get(op.result.type.element_type, ())):
         return Turned()
     cheaper = _in_order(op, target, target.layouts) < _as_it_lies(op, target, target.layouts)
-    return Turned(set(op.lhs_dilation or ()) <= {1} and cheaper, _is_across(op))
+    return Turned(cheaper, _is_across(op))
 
 
 def _has_features_last(op: ops.Convolution) -> bool:

@@ -58,25 +58,34 @@ def runs_along_lines(op: ops.Convolution, feature: int, vector_bytes: int) -> bo
     plain = of_floats(op) and op.batch_group_count == 1 and all(step == 1 for step in op.lhs_dilation or ())
     slides = rows[-1] == line == max(rows) and (op.window_strides or (1,))[-1] <= 2
     taps = math.prod(op.rhs.type.static_shape[d] for d in numbers.kernel_spatial_dimensions)
-    if not (plain and slides and taps >= FEWEST_TAPS and op.result.type.size > 0):
+    if not (plain and slides and taps > 1 and op.result.type.size > 0):
         return False
     lanes = vector_bytes // op.result.type.dtype.itemsize
     if shape[feature] == image[feature] == op.feature_group_count:
-        return shape[feature] <= min(MOST, lanes // 2) and lanes // 2 <= shape[line]
+        return shape[feature] <= min(MOST, lanes // 2) and lanes // 2 <= shape[line] and taps >= FEWEST_TAPS
     return _gains(op, lanes, shape[feature] // op.feature_group_count, shape[line])
 
 
 def _gains(op: ops.Convolution, lanes: int, features: int, line: int) -> bool:
     """Whether products with neighbouring positions in the lanes, and turning the image and the result for them, take
     less time than products with features in the lanes."""
-    vectors, filled = -(-features // lanes), line / (-(-line // lanes) * lanes)
-    if vectors > len(ACROSS) or filled < FILLED:
+    vectors = -(-features // lanes)
+    if vectors > len(ACROSS) or not fills_lines(line, lanes):
         return False
     terms = op.rhs.type.size // op.rhs.type.static_shape[op.dimension_numbers.kernel_output_feature_dimension]
     inputs = op.rhs.type.static_shape[op.dimension_numbers.kernel_input_feature_dimension]
     across = terms * ACROSS[vectors - 1] * vectors + TAP * terms / max(inputs, MANY)
     turned = op.lhs.type.size / op.result.type.size * features + features
-    return across > terms * ALONG / filled * features / lanes + TURNED * turned / lanes
+    return across > terms * ALONG / _filled(line, lanes) * features / lanes + TURNED * turned / lanes
+
+
+def fills_lines(line: int, lanes: int) -> bool:
+    """Whether the positions of a line fill enough of its vectors."""
+    return _filled(line, lanes) >= FILLED
+
+
+def _filled(line: int, lanes: int) -> float:
+    return line / (-(-line // lanes) * lanes)
 
 
 def _rewrite(op: ops.Convolution) -> None:

@@ -65,6 +65,14 @@ def lines(g: Generator) -> None:
         "window_strides": [int(g.pick((1, 1, 2))) for _ in space],
         "lhs_dilation": [1] * len(space),
     }
+    if g.chance(0.3):  # A transposed convolution, each of whose results uses some of the taps.
+        options |= {
+            "sizes": [g.number(2, 5) for _ in space],
+            "window_strides": [1] * len(space),
+            "rhs_dilation": [1] * len(space),
+            "lhs_dilation": [int(g.pick((1, 2, 2, 3))) for _ in space],
+        }
+        groups = int(g.pick((1, 1, groups)))
     epilogue(g, convolve(g, image, (0, feature, places), groups=groups, kernels=groups * few, **options), feature)
 
 
