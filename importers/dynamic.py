@@ -69,7 +69,7 @@ class DynamicEmitter(Emitter):
         known = x.type.shape[dimension]
         if known is not None:
             return known
-        x, dimension, stated = self._origin(x, dimension)
+        x, dimension, stated = self.extent_origin(x, dimension)
         if stated is not None:
             return stated
         key = (self.block, x, dimension)
@@ -79,7 +79,7 @@ class DynamicEmitter(Emitter):
             self.vectors[size.value] = (size,)
         return self.sizes[key]
 
-    def _origin(self, x: Value, dimension: int) -> tuple[Value, int, Extent | None]:
+    def extent_origin(self, x: Value, dimension: int) -> tuple[Value, int, Extent | None]:
         """Returns the first value that has an extent which others take over, or the extent, if an operand states it."""
         while isinstance(op := x.defining_op, Op) and op.block is self.block:
             if isinstance(op, ops.DynamicBroadcastInDim) and op.output_dimensions in self.vectors:

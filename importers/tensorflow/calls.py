@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import tensorflow as tf
 
+from trivium.importers.extents import scalar_of
 from trivium.importers.tensorflow.context import Context, Operand, rule
 from trivium.importers.tensorflow.graph import function_graph
 from trivium.importers.tensorflow.lists import Optional, TensorList, kind_of, parts_of, whole_of, zeros_of
@@ -208,7 +209,8 @@ def _like_after(ctx: Context, before: TensorList, after: Operand) -> TensorList:
     if not after.buffers:
         return before
     like = replace(before, form=after.form)
-    return like.with_rows(ctx, [(ctx.extents(rows)[1:], rows.type.element_type) for rows in after.buffers])
+    sizes = [[ctx.extent(rows, d) for d in range(1, rows.type.rank)] for rows in after.buffers]
+    return like.with_rows(ctx, [(x, rows.type.element_type) for x, rows in zip(sizes, after.buffers, strict=True)])
 
 
 def _unknown_copy(ctx: Context, operand: Operand, changes: bool) -> Operand:
@@ -312,10 +314,26 @@ def _like(ctx: Context, x: Operand, shape: Operand) -> Operand:
     becomes zeros, which are never read."""
     if isinstance(x, Optional) and isinstance(shape, Optional):
         pairs = [(form, x.like(form)) for form in shape.values]
-        return Optional(tuple(zeros_of(ctx, form) if own is None else _like(ctx, own, form) for form, own in pairs))
+        return Optional(tuple(_zeros(ctx, form) if own is None else _like(ctx, own, form) for form, own in pairs))
     if isinstance(x, TensorList) and isinstance(shape, TensorList):
         return replace(x, keeps_length=shape.keeps_length)
     return x
+
+
+def _zeros(ctx: Context, form: Operand) -> Operand:
+    """Returns zeros in the form of another branch's value, none of whose ops may be used here."""
+    if not isinstance(form, Value) or form.type.is_static:
+        return zeros_of(ctx, form)
+    op = form.defining_op
+    if not isinstance(op, Op) or op.block is None:
+        return zeros_of(ctx, form)
+    with ctx.inside(op.block):
+        sources = [ctx.extent_origin(form, dimension) for dimension in range(form.type.rank)]
+    extents = [ctx.extent(x, d) if stated is None else stated for x, d, stated in sources]
+    values = [x if stated is None else scalar_of(ctx, stated) for x, _, stated in sources]
+    if any(isinstance(x.defining_op, Op) and x.defining_op.block is op.block for x in values):
+        ctx.unsupported("branches", f"a value of type {form.type} that its gradient needs", "sizes from outside")
+    return ctx.full(extents, 0, form.type.element_type)
 
 
 def _truth(ctx: Context, operand: Operand) -> Value:

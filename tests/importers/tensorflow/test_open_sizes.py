@@ -31,7 +31,7 @@ REASONS = {
     "MaxPool3DGradGrad MaxPoolGradGrad MaxPoolGradGradV2 MirrorPadGrad",
     "a loop takes the steps of all sequences": "CTCGreedyDecoder CTCLoss",
     "tables of places follow from the size": "ApproxTopK CumulativeLogsumexp DataFormatVecPermute "
-    "Diag FFT3D IFFT3D MatrixDiagPartV2 MatrixSetDiagV2 Roll TensorStridedSliceUpdate",
+    "Diag FFT3D IFFT3D MatrixDiagPartV2 MatrixSetDiagV2 TensorStridedSliceUpdate",
     "lists of places in sparse tensors, or of rows, have that length": "DynamicPartition RaggedTensorToSparse "
     "RaggedTensorToTensor SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceMax SparseReduceSum "
     "SparseTensorDenseMatMul",
@@ -302,3 +302,45 @@ def test_gradients_of_sums_of_unrelated_sizes_are_refused() -> None:
 
     with pytest.raises(trivium.Error, match="extents that are computed at run time, expected sizes that are known, or"):
         trivium.from_tensorflow(tf.function(function), tf.TensorSpec([None]), tf.TensorSpec([None]))
+
+
+def gradient_of_choice(index: "tf.Tensor", x: "tf.Tensor", size: Callable[["tf.Tensor"], "tf.Tensor"]) -> "tf.Tensor":
+    """Returns the gradient of a choice of branches, each of which keeps values that the others do not have."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.switch_case(index, [lambda: tf.reduce_sum(tf.sin(size(x))), lambda: tf.reduce_sum(x * x) * 2])
+    return tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("index", [0, 1, 5])
+def test_gradients_of_choices_are_zeros_of_any_size_where_another_branch_ran(index: int) -> None:
+    function = tf.function(lambda i, x: gradient_of_choice(i, x, tf.identity))
+    module = trivium.from_tensorflow(function, tf.TensorSpec([], tf.int32), tf.TensorSpec([None, 3]))
+    module.verify()
+    for count in (1, 4):
+        x = RANDOM.standard_normal((count, 3)).astype(np.float32)
+        (got,) = trivium.evaluate(module, np.int32(index), x)
+        np.testing.assert_allclose(got, function(tf.constant(index), tf.constant(x)), rtol=1e-5)
+
+
+def test_gradients_of_choices_whose_sizes_only_another_branch_has_are_refused() -> None:
+    def function(index, x):
+        return gradient_of_choice(index, x, lambda x: x[1:])
+
+    with pytest.raises(trivium.Error, match=r"a value of type tensor<\?xf32> that its gradient needs, expected sizes"):
+        trivium.from_tensorflow(tf.function(function), tf.TensorSpec([], tf.int32), tf.TensorSpec([None]))
+    x = RANDOM.standard_normal(4).astype(np.float32)
+    module = trivium.from_tensorflow(tf.function(function), np.int32(0), x)
+    for index in (0, 1):
+        (got,) = trivium.evaluate(module, np.int32(index), x)
+        np.testing.assert_allclose(got, function(tf.constant(index), tf.constant(x)), rtol=1e-5)
+
+
+def test_rows_of_which_there_are_any_number_are_mapped() -> None:
+    function = tf.function(lambda x: tf.map_fn(lambda row: row * 2 + 1, x))
+    module = trivium.from_tensorflow(function, tf.TensorSpec([None, 4]))
+    module.verify()
+    for count in (0, 3):
+        x = RANDOM.standard_normal((count, 4)).astype(np.float32)
+        (got,) = trivium.evaluate(module, x)
+        np.testing.assert_allclose(got, function(x), rtol=1e-6)
