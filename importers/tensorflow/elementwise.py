@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial, reduce
 
+import ml_dtypes
 import numpy as np
 from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from tensorflow.python.framework.tensor_shape import as_shape
@@ -16,7 +17,7 @@ from trivium.importers.tensorflow.lists import sum_of, zeros_of
 from trivium.importers.tensorflow.types import element_type_of
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import C128, F32, F64, I1, I64, ElementType, is_complex, is_float, is_integer
+from trivium.ir.types import BF16, C128, F32, F64, I1, I64, ElementType, IntegerType, is_complex, is_float, is_integer
 
 # Ops that are one op of the language.
 UNARY = {
@@ -268,7 +269,8 @@ def _equality(ctx: Context, direction: str, x: Value, y: Value, strict: bool) ->
 @rule("ApproximateEqual")
 def approximate_equal(ctx: Context, x: Value, y: Value, *, tolerance: float) -> Value:
     """ApproximateEqual(x, y; tolerance=1e-5) -> z"""
-    return ctx.compare("LT", ctx.add(ops.Abs(ctx.minus(x, y))), ctx.constant_like(x, tolerance))
+    # TensorFlow's kernel accepts the tolerance itself, too.
+    return ctx.compare("LE", ctx.add(ops.Abs(ctx.minus(x, y))), ctx.constant_like(x, tolerance))
 
 
 @rule("IsNan")
@@ -317,8 +319,20 @@ def clip_by_value(ctx: Context, x: Value, low: Value, high: Value) -> Value:
 @rule("Cast")
 def cast(ctx: Context, x: Value, *, Truncate: bool) -> Value:
     """Cast(x; Truncate=false) -> y"""
-    # Truncate selects how floats lose bits; it is only ever set for formats where nothing is rounded.
-    return ctx.convert(x, ctx.element_type)
+    kind = ctx.element_type
+    if Truncate and is_float(kind) and x.type.element_type in ((F32,) if kind is BF16 else (F32, F64)):
+        x = _without_last_bits(ctx, x, kind)
+    return ctx.convert(x, kind)
+
+
+def _without_last_bits(ctx: Context, x: Value, kind: ElementType) -> Value:
+    """Returns floats whose last bits are zero: those for which another type has no room, so that none is rounded."""
+    lost = ml_dtypes.finfo(x.type.dtype).nmant - ml_dtypes.finfo(kind.dtype).nmant
+    if lost <= 0:
+        return x
+    integer = IntegerType(8 * x.type.dtype.itemsize, "u")
+    mask = ctx.scalar((1 << integer.width) - (1 << lost), integer)
+    return _bits(ctx, ctx.binary(ops.And, _bits(ctx, x, integer), mask), x.type.element_type)
 
 
 @rule("Bitcast")
@@ -386,7 +400,8 @@ def sqrt_grad(ctx: Context, y: Value, dy: Value) -> Value:
 def rsqrt_grad(ctx: Context, y: Value, dy: Value) -> Value:
     """RsqrtGrad(y, dy) -> z"""
     y, dy = _conjugate(ctx, y), _shaped_as(ctx, dy, y)
-    return _no_gradient_if_zero(ctx, dy, ctx.times(ctx.scaled(dy, -0.5), ctx.times(square(ctx, y), y)))
+    # In TensorFlow's order: in few bits, the third power of `y` alone is infinite too soon.
+    return _no_gradient_if_zero(ctx, dy, ctx.times(ctx.times(dy, y), ctx.times(ctx.scaled(y, -0.5), y)))
 
 
 @rule("ReciprocalGrad")

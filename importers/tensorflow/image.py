@@ -128,7 +128,7 @@ def resize_bicubic_grad(
         have = shape_of(original_image)[dimension]
         taps = _bicubic(have, grads.type.shape[dimension], align_corners, half_pixel_centers)
         grads = _scattered(ctx, grads, *taps, have, dimension)
-    return grads
+    return ctx.convert(grads, ctx.element_type)
 
 
 @rule("ResizeArea")

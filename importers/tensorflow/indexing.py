@@ -30,7 +30,9 @@ def reverse_sequence(ctx: Context, input: Value, seq_lengths: Value, *, seq_dim:
 @rule("GatherV2")
 def gather(ctx: Context, params: Value, indices: Value, axis: Known, *, batch_dims: int) -> Value:
     """GatherV2(params, indices, axis; batch_dims=0) -> output"""
-    return gathered(ctx, params, indices, ctx.axis(axis, params.type.rank), batch_dims % (indices.type.rank + 1))
+    # A negative number of dimensions counts from the rank of the indices.
+    batch = batch_dims + indices.type.rank if batch_dims < 0 else batch_dims
+    return gathered(ctx, params, indices, ctx.axis(axis, params.type.rank), batch)
 
 
 @rule("Gather")

@@ -115,7 +115,7 @@ def max_pool_3d_grad(
 ) -> Value:
     """MaxPool3DGrad(orig_input, orig_output, grad; ksize, strides, padding, data_format="NDHWC") -> output"""
     layout, windows = windows_in(ctx, ctx.extents(orig_input), ksize, strides, padding, data_format)
-    return _scattered(ctx, layout, orig_input, grad, windows)
+    return _to_all_largest(ctx, layout, orig_input, orig_output, grad, windows)
 
 
 @rule("MaxPoolGradGrad", "MaxPool3DGradGrad")
@@ -215,6 +215,24 @@ def _scattered(ctx: Context, layout: Layout, x: Value, gradient: Value, windows:
         )
     )
     return ctx.pad(gathered, [-n for n in low], [-n for n in high])
+
+
+def _to_all_largest(ctx: Context, layout: Layout, x: Value, y: Value, gradient: Value, windows: Windows) -> Value:
+    """Passes each gradient to all elements of its window that are the window's result: in three dimensions,
+    TensorFlow's kernel does not choose one."""
+    total = ctx.full_like(x, 0)
+    interior = [n - 1 for n in along(layout, windows.strides)]
+    for place in np.ndindex(*windows.sizes):
+        # The results and gradients of windows, where the elements at this place of each window are.
+        before: list[Extent] = [0] * layout.rank
+        after: list[Extent] = [0] * layout.rank
+        for i, start, (low, _), stride in zip(layout.space, place, windows.padding, windows.strides, strict=True):
+            before[i] = start - low
+            after[i] = ctx.extent(x, i) - before[i] - (ctx.extent(y, i) - 1) * stride - 1
+        is_largest = ctx.compare("EQ", x, ctx.pad(y, before, after, math.nan, interior))
+        share = ctx.pad(gradient, before, after, 0, interior)
+        total = ctx.plus(total, ctx.select(is_largest, share, ctx.full_like(share, 0)))
+    return total
 
 
 def _spread(ctx: Context, layout: Layout, shape: Sequence[int], shares: Value, windows: Windows) -> Value:

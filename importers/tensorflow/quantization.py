@@ -131,6 +131,21 @@ def quantize_and_dequantize_bits(
     )  # fmt: skip
 
 
+@rule("QuantizeAndDequantizeV4Grad")
+def quantize_and_dequantize_grad(
+    ctx: Context, gradients: Value, input: Value, input_min: Value, input_max: Value, *, axis: int
+) -> list[Value]:
+    """QuantizeAndDequantizeV4Grad(gradients, input, input_min, input_max; axis=-1) -> input_backprop,
+    input_min_backprop, input_max_backprop: the bounds have none"""
+    low, high = (
+        ctx.broadcast_in_dim(x, ctx.extents(input), [axis]) if axis >= 0 else x for x in (input_min, input_max)
+    )
+    inside = ctx.binary(ops.And, ctx.compare("GE", input, low), ctx.compare("LE", input, high))
+    # A product, as in TensorFlow's kernel: a gradient that is not finite is NaN outside of the bounds.
+    passed = ctx.times(gradients, ctx.convert(inside, gradients.type.element_type))
+    return [passed, ctx.full_like(input_min, 0), ctx.full_like(input_max, 0)]
+
+
 def _scaled_range(ctx: Context, low: Value, high: Value, least: int, most: int) -> list[Value]:
     """Returns bounds that integers between `least` and `most` stand for, their scale, and its inverse. The scale is the
     larger one of those that hold either bound."""

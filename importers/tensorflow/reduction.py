@@ -159,7 +159,7 @@ def in_top_k(ctx: Context, predictions: Value, targets: Value, k: Known) -> Valu
     chosen = ctx.reduce(ops.Add, ctx.select(at, predictions, nothing), [1], keep=True)
     better = ctx.convert(ctx.compare("GT", predictions, chosen), I32)
     few = ctx.compare("LT", ctx.reduce(ops.Add, better, [1]), ctx.scalar(int(k), I32))
-    finite = ctx.reduce(ops.And, ctx.add(ops.IsFinite(chosen)), [1])
+    finite = ctx.reduce(ops.And, ctx.add(ops.IsFinite(predictions)), [1])
     exists = ctx.reduce(ops.Or, at, [1])
     return ctx.add(ops.And(ctx.add(ops.And(few, finite)), exists))
 
@@ -173,8 +173,9 @@ def in_top_k_attribute(ctx: Context, predictions: Value, targets: Value, *, k: i
 @rule("Bucketize")
 def bucketize(ctx: Context, input: Value, *, boundaries: tuple[float, ...]) -> Value:
     """Bucketize(input; boundaries) -> output"""
-    edges = ctx.elements(np.array(boundaries, np.float32))
-    return _upper_bound(ctx, edges, ctx.convert(input, F32))
+    kind = F64 if input.type.element_type is F64 else F32
+    edges = ctx.elements(np.array(boundaries, np.float32).astype(kind.dtype))
+    return _upper_bound(ctx, edges, ctx.convert(input, kind))
 
 
 @rule("LowerBound")
@@ -213,12 +214,15 @@ def cumprod(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bo
 def cumulative_logsumexp(ctx: Context, x: Value, axis: Known, *, exclusive: bool, reverse: bool) -> Value:
     """CumulativeLogsumexp(x, axis; exclusive=false, reverse=false) -> out"""
     dimension = ctx.axis(axis, x.type.rank)
+    extent = x.type.shape[dimension]
+    if extent is None:
+        ctx.unsupported("x", f"the type {x.type}", f"a known extent of dimension {dimension}")
     if reverse:
         x = ctx.add(ops.Reverse(x, dimensions=[dimension]))
     if exclusive:
         x = _moved(ctx, x, dimension, 1, lowest(x.type.element_type))
     step = 1
-    while step < x.type.static_shape[dimension]:
+    while step < extent:
         x = _log_add_exp(ctx, x, _moved(ctx, x, dimension, step, -math.inf))
         step *= 2
     return ctx.add(ops.Reverse(x, dimensions=[dimension])) if reverse else x

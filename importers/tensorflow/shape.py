@@ -11,11 +11,11 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 
-from trivium.importers.extents import Extent, Size, is_number, numbers_of, with_inferred
+from trivium.importers.extents import Extent, Size, is_number, larger, numbers_of, with_inferred
 from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, extents_of, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import is_complex
+from trivium.ir.types import I64, is_complex
 
 # Shapes as arrays
 
@@ -80,7 +80,7 @@ def _repeated(ctx: Context, given: Sequence[Extent | None], other: Sequence[Exte
 @rule("InvertPermutation")
 def invert_permutation(ctx: Context, x: Value) -> Value:
     """InvertPermutation(x) -> y"""
-    return ctx.sort([x, ctx.iota(x.type.static_shape, 0, x.type.element_type)], 0)[1]
+    return ctx.sort([x, ctx.iota(ctx.extents(x), 0, x.type.element_type)], 0)[1]
 
 
 @rule("ConcatOffset")
@@ -143,7 +143,11 @@ def empty(ctx: Context, shape: Tensor, *, init: bool) -> Value:
 @rule("Reshape")
 def reshape(ctx: Context, tensor: Value, shape: Tensor) -> Value:
     """Reshape(tensor, shape) -> output"""
-    return ctx.reshape(tensor, with_inferred(ctx, ctx.given_sizes(shape, "shape"), ctx.extents(tensor)))
+    sizes, given = ctx.given_sizes(shape, "shape"), ctx.extents(tensor)
+    if -1 in sizes and 0 in sizes:  # Without elements, -1 stands for what follows from the extents that are not zero.
+        kept = with_inferred(ctx, [x for x in sizes if x != 0], [larger(ctx, x, 1) for x in given])
+        sizes = [0 if x == 0 else kept.pop(0) for x in sizes]
+    return ctx.reshape(tensor, with_inferred(ctx, sizes, given))
 
 
 @rule("ExpandDims")
@@ -317,17 +321,24 @@ def _flipped(ctx: Context, x: Value, dimension: int) -> Value:
 
 
 @rule("Roll")
-def roll(ctx: Context, input: Value, shift: Known, axis: Known) -> Value:
+def roll(ctx: Context, input: Value, shift: Tensor, axis: Known) -> Value:
     """Roll(input, shift, axis) -> output"""
-    for amount, d in zip(np.ravel(shift).tolist(), np.ravel(axis).tolist(), strict=True):
+    for amount, d in zip(ctx.entries(shift, "shift"), np.ravel(axis).tolist(), strict=True):
         at = ctx.axis(d, input.type.rank)
         extent = ctx.extent(input, at)
-        if not isinstance(extent, int):
-            ctx.unsupported("input", f"the type {input.type}", f"a known extent of dimension {at}")
-        cut = -amount % extent if extent else 0
-        if cut:
+        if not (isinstance(extent, int) and isinstance(amount, int)):
+            input = ctx.take(input, _rolled(ctx, extent, amount), at)
+        elif cut := -amount % extent if extent else 0:
             input = ctx.concatenate([ctx.slice(input, at, cut, extent), ctx.slice(input, at, 0, cut)], at)
     return input
+
+
+def _rolled(ctx: Context, extent: Extent, amount: Extent) -> Value:
+    """Returns where each element of a dimension that is rolled comes from."""
+    count = ctx.number_as(extent, I64)
+    moved = ctx.minus(ctx.iota([extent], 0), ctx.number_as(amount, I64))
+    rest = ctx.binary(ops.Remainder, moved, count)
+    return ctx.select(ctx.compare("LT", rest, ctx.scalar(0, I64)), ctx.plus(rest, count), rest)
 
 
 # Blocks of space that become batches or channels

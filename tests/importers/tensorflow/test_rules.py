@@ -11,6 +11,7 @@ tf = pytest.importorskip("tensorflow")
 import trivium
 from tests.importers.tensorflow.cases import CASES, Case
 from tests.importers.tensorflow.detection_cases import DETECTION_CASES
+from tests.importers.tensorflow.edge_cases import EDGE_CASES
 from tests.importers.tensorflow.fused_cases import FUSED_CASES
 from tests.importers.tensorflow.image_cases import IMAGE_CASES
 from tests.importers.tensorflow.more_cases import MORE_CASES
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.tensorflow
 
 
 ALL_CASES = [
-    *(*CASES, *MORE_CASES, *DETECTION_CASES, *FUSED_CASES, *IMAGE_CASES, *RANDOM_CASES),
+    *(*CASES, *MORE_CASES, *DETECTION_CASES, *EDGE_CASES, *FUSED_CASES, *IMAGE_CASES, *RANDOM_CASES),
     *(*SEARCH_CASES, *SEGMENT_CASES, *UNIFORM_CASES, *VARIOUS_CASES, *XLA_CASES),
 ]
 
