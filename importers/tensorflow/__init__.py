@@ -21,6 +21,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     indexing,
     linalg,
     listops,
+    matrix_roots,
     morphology,
     nn,
     optimizers,

@@ -144,15 +144,15 @@ def qr(ctx: Context, input: Value, *, full_matrices: bool) -> tuple[Value, Value
 def self_adjoint_eig(ctx: Context, input: Value, *, compute_v: bool) -> tuple[Value, Value]:
     """SelfAdjointEigV2(input; compute_v=true) -> e, v"""
     vectors, values, info = lapack(ctx, "syevd", input, mode=VECTORS[compute_v], uplo=ord("L"))
-    values = ctx.convert(_where_done(ctx, info, values), input.type.element_type)
-    return values, _where_done(ctx, info, vectors) if compute_v else ctx.full((0,), 0, input.type.element_type)
+    values = ctx.convert(where_done(ctx, info, values), input.type.element_type)
+    return values, where_done(ctx, info, vectors) if compute_v else ctx.full((0,), 0, input.type.element_type)
 
 
 @rule("XlaSelfAdjointEig")
 def xla_self_adjoint_eig(ctx: Context, a: Value, *, lower: bool, max_iter: int, epsilon: float) -> Sequence[Value]:
     """XlaSelfAdjointEig(a; lower, max_iter, epsilon) -> w, v"""
     vectors, values, info = lapack(ctx, "syevd", a, mode=VECTORS[True], uplo=ord("L" if lower else "U"))
-    return ctx.convert(_where_done(ctx, info, values), a.type.element_type), _where_done(ctx, info, vectors)
+    return ctx.convert(where_done(ctx, info, values), a.type.element_type), where_done(ctx, info, vectors)
 
 
 @rule("Eig")
@@ -163,8 +163,8 @@ def eig(ctx: Context, input: Value, *, compute_v: bool) -> tuple[Value, Value]:
     )
     found = ctx.add(ops.Complex(*values)) if len(values) == 2 else values[0]
     kind = ctx.result_types[1]
-    return _where_done(ctx, info, found), (
-        _where_done(ctx, info, vectors) if compute_v else ctx.full((0,), 0, kind.element_type)
+    return where_done(ctx, info, found), (
+        where_done(ctx, info, vectors) if compute_v else ctx.full((0,), 0, kind.element_type)
     )
 
 
@@ -194,8 +194,8 @@ def xla_svd(
 def _singular(ctx: Context, x: Value, mode: int) -> tuple[Value, Value, Value]:
     """Returns singular values, left and right vectors: the latter are columns here, rows in LAPACK."""
     _, values, left, right, info = lapack(ctx, "gesdd", x, mode=mode)
-    values = ctx.convert(_where_done(ctx, info, values), x.type.element_type)
-    return values, _where_done(ctx, info, left), adjoint(ctx, _where_done(ctx, info, right))
+    values = ctx.convert(where_done(ctx, info, values), x.type.element_type)
+    return values, where_done(ctx, info, left), adjoint(ctx, where_done(ctx, info, right))
 
 
 @rule("TridiagonalMatMul")
@@ -229,7 +229,7 @@ def tridiagonal_solve(
     upper = ctx.select(ctx.compare("LT", edge, ctx.scalar(count - 1, I32)), upper, ctx.constant_like(upper, 0))
     lower = ctx.select(ctx.compare("GT", edge, ctx.scalar(0, I32)), lower, ctx.constant_like(lower, 0))
     *_, solution, info = lapack(ctx, "gtsv", lower, main, upper, rhs)
-    return _where_done(ctx, info, solution)
+    return where_done(ctx, info, solution)
 
 
 def _solved(ctx: Context, matrix: Value, rhs: Value, is_adjoint: bool) -> Value:
@@ -251,7 +251,7 @@ def _solved(ctx: Context, matrix: Value, rhs: Value, is_adjoint: bool) -> Value:
     else:
         y = _triangular(ctx, factors, ctx.matmul(permutation, rhs), True, False, unit=True)
         found = _triangular(ctx, factors, y, False, False)
-    return _where_done(ctx, info, found)
+    return where_done(ctx, info, found)
 
 
 def _eliminated(ctx: Context, x: Value) -> tuple[Value, Value]:
@@ -276,7 +276,7 @@ def _same_batch(ctx: Context, a: Value, b: Value) -> tuple[Value, Value]:
     return mine, theirs
 
 
-def _where_done(ctx: Context, info: Value, x: Value) -> Value:
+def where_done(ctx: Context, info: Value, x: Value) -> Value:
     """Returns `x`, with NaN for each matrix of the batch for which the routine reports a failure."""
     done = ctx.compare("EQ", info, ctx.full_like(info, 0))
     done = ctx.broadcast_in_dim(done, x.type.static_shape, range(done.type.rank))

@@ -77,6 +77,13 @@ LINALG = [
         )
     ),
     *(case("MatrixInverse", lambda x, a=a: raw.MatrixInverse(input=x, adjoint=a), COMPLEX) for a in FLAGS),
+    *(
+        case("MatrixSquareRoot", lambda x: raw.MatrixSquareRoot(input=x), x)
+        for x in (
+            *(POSITIVE, POSITIVE.astype(np.float64), -POSITIVE, SQUARE[0] + 4 * np.eye(4, dtype=np.float32)),
+            *(COMPLEX + 4 * np.eye(4, dtype=np.float32), np.float32([[0, -1], [1, 0]]), normal(2, 0, 0)),
+        )
+    ),
     case("Lu", lambda x: raw.Lu(input=x), SQUARE),
     case("MatrixDeterminant", lambda x: raw.MatrixDeterminant(input=x), SQUARE),
     case("MatrixDeterminant", lambda x: raw.MatrixDeterminant(input=x), COMPLEX),
