@@ -84,7 +84,7 @@ def _reduced(
     rank = len(whole)
     if indices.type.shape != (*values.type.shape, rank):
         ctx.unsupported("input_indices", indices.type, f"a row of {rank} numbers for each of {values.type}")
-    gone = ctx.axes(axes, rank, "reduction_axes") if axes.size else tuple(range(rank))
+    gone = ctx.axes(axes, rank, "reduction_axes")
     kept = [i for i in range(rank) if i not in gone]
     return kept, [1 if i in gone else int(whole[i]) for i in range(rank) if keep_dims or i not in gone]
 

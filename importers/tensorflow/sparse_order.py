@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trivium.importers.emit import accumulation_type
+import numpy as np
+
+from trivium.importers.emit import accumulation_type, lowest
 from trivium.importers.tensorflow.context import Context, Known, Operand, rule
 from trivium.importers.tensorflow.counted import Counted
 from trivium.importers.tensorflow.indexing import scattered
@@ -115,6 +117,57 @@ def sparse_add(
     stays = ctx.binary(ops.Or, is_last, ctx.compare("GE", ctx.add(ops.Abs(sums)), thresh))
     kept = ctx.binary(ops.And, is_first, stays)
     return [*_counted(ctx, kept, indices, sums), a_shape]
+
+
+@rule("SparseSparseMaximum", "SparseSparseMinimum")
+def sparse_extremum(
+    ctx: Context,
+    a_indices: Value,
+    a_values: Value,
+    a_shape: Value,
+    b_indices: Value,
+    b_values: Value,
+    b_shape: Value,
+) -> Sequence[Operand]:
+    """SparseSparseMaximum(a_indices, a_values, a_shape, b_indices, b_values, b_shape) -> output_indices,
+    output_values: what only one of them has is compared with zero"""
+    _require_room(ctx)
+    op = ops.Maximum if ctx.op == "SparseSparseMaximum" else ops.Minimum
+    both = ctx.concatenate([a_indices, b_indices], 0)
+    indices, values = ordered(ctx, both, ctx.concatenate([a_values, b_values], 0))
+    is_first = _begins(ctx, indices)
+    other = ctx.select(ctx.pad(is_first, [-1], [1], True), ctx.full_like(values, 0), ctx.pad(values, [-1], [1]))
+    return _counted(ctx, is_first, indices, ctx.binary(op, values, other))
+
+
+@rule("SparseReduceSumSparse", "SparseReduceMaxSparse")
+def sparse_reduce(
+    ctx: Context,
+    input_indices: Value,
+    input_values: Value,
+    input_shape: Value,
+    reduction_axes: Known,
+    *,
+    keep_dims: bool,
+) -> Sequence[Operand]:
+    """SparseReduceSumSparse(input_indices, input_values, input_shape, reduction_axes; keep_dims=false) ->
+    output_indices, output_values, output_shape: an element for each index at which there are some"""
+    _require_room(ctx)
+    rank = input_shape.type.static_shape[0]
+    gone = ctx.axes(reduction_axes, rank, "reduction_axes")
+    kept = [d for d in range(rank) if d not in gone]
+    listed = [input_indices, ctx.unsqueeze(input_shape, [0])]
+    if keep_dims:
+        stays = ctx.elements(np.array([d in kept for d in range(rank)]))
+        indices, shape = (ctx.select(stays, x, ctx.full_like(x, lost)) for x, lost in zip(listed, (0, 1), strict=True))
+    else:
+        indices, shape = (ctx.take(x, ctx.elements(np.array(kept, np.int64)), 1) for x in listed)
+    indices, values = ordered(ctx, indices, input_values)
+    is_first, kind = _begins(ctx, indices), values.type.element_type
+    group = ctx.unsqueeze(ctx.minus(ctx.cumulative(ops.Add, ctx.convert(is_first, I64), 0), ctx.scalar(1, I64)), [1])
+    op, start = (ops.Add, 0) if ctx.op == "SparseReduceSumSparse" else (ops.Maximum, lowest(kind))
+    combined = scattered(ctx, op, ctx.full_like(values, start), group, values)
+    return [*_counted(ctx, is_first, indices, ctx.take(combined, ctx.squeeze(group, [1]))), ctx.squeeze(shape, [0])]
 
 
 def _require_room(ctx: Context) -> None:

@@ -1,5 +1,6 @@
 """Sparse tensors as arguments: sorted, joined, added, cut and normalized, with gradients."""
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,11 @@ def shuffled(x: Any) -> Any:
 
 
 A, B = sparse((3, 4), 7), sparse((3, 4), 6)
+WHOLE, NONE = sparse((3, 4), 12, np.int64), sparse((3, 4), 0, np.int64)
+WITHOUT_GRADIENTS: dict[str, tuple[Callable[..., Any], list[list[Any]]]] = {
+    "maximum": (tf.sparse.maximum, [[A, B], [WHOLE, NONE], [A, sparse((3, 4), 1)]]),
+    "minimum": (tf.sparse.minimum, [[A, B], [NONE, WHOLE], [A, sparse((3, 4), 1)]]),
+}
 CASES: dict[str, tuple[Callable[..., Any], list[list[Any]]]] = {
     "reorder": (tf.sparse.reorder, [[shuffled(sparse((2, 3, 4), 9))]]),
     "add": (lambda a, b: tf.sparse.add(a, b, threshold=2.5), [[A, B], [A, sparse((3, 4), 0)]]),
@@ -40,6 +46,12 @@ CASES: dict[str, tuple[Callable[..., Any], list[list[Any]]]] = {
     "slice of nothing": (lambda a: tf.sparse.slice(a, [9, 0], [2, 2]), [[A]]),
     "softmax": (tf.sparse.softmax, [[A], [sparse((2, 3, 4), 9, np.float64)], [sparse((2, 3), 0)]]),
 }
+for name, f in (("sum", tf.sparse.reduce_sum), ("maximum", tf.sparse.reduce_max)):
+    for axis in (0, -1, [0, 1], []):
+        for keep in (False, True):
+            given = [[A], [shuffled(sparse((3, 4), 9))], [sparse((2, 3, 4), 9, np.float64)], [sparse((3, 4), 0)]]
+            reduced = functools.partial(f, axis=axis, keepdims=keep, output_is_sparse=True)
+            WITHOUT_GRADIENTS[f"{name} along {axis}{', kept' * keep}"] = reduced, given
 
 
 def with_gradients(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,10 +68,10 @@ def with_gradients(f: Callable[..., Any]) -> Callable[..., Any]:
     return calculate
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *WITHOUT_GRADIENTS])
 def test_as_tensorflow(name: str) -> None:
-    f, calls = CASES[name]
-    calculate = with_gradients(f)
+    f, calls = CASES.get(name) or WITHOUT_GRADIENTS[name]
+    calculate = with_gradients(f) if name in CASES else f
     compiled = trivium.tensorflow.function(calculate, fallback=False)
     for args in calls:
         flat = (tf.nest.flatten(f(*args), expand_composites=True) for f in (compiled, tf.function(calculate)))

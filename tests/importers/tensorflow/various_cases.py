@@ -90,7 +90,7 @@ SPARSE = [
             PLACES,
             normal(3),
         )
-        for over, keep in (([0], False), ([-1], True), ([0, 1], False))
+        for over, keep in (([0], False), ([-1], True), ([0, 1], False), ([], True), ([], False))
     ),
     *(
         case(
