@@ -8,6 +8,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     calls,
     color,
     contraction,
+    conversion,
     convolution,
     crops,
     ctc,

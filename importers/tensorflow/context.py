@@ -13,10 +13,9 @@ from trivium.importers.common import Rules
 from trivium.importers.dynamic_context import DynamicContext
 from trivium.importers.extents import Extent, numbers_of
 from trivium.importers.tensorflow.types import element_type_of
-from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.known import evaluate_known
-from trivium.ir.types import ElementType, is_boolean, is_complex
+from trivium.ir.types import ElementType, is_boolean
 
 if TYPE_CHECKING:
     from trivium.importers.tensorflow.state import State
@@ -85,10 +84,9 @@ class Context(DynamicContext[str, Operand]):
         return self.known_if_possible(operand)
 
     def convert(self, x: Value, element_type: ElementType) -> Value:
-        """Converts like TensorFlow's cast: a boolean is whether the number is not zero, or the real part of a complex
-        one; floats are truncated to integers."""
+        """Converts like TensorFlow's cast: a boolean is whether the number is not zero; floats are truncated to
+        integers."""
         if is_boolean(element_type) and not is_boolean(x.type.element_type):
-            x = self.add(ops.Real(x)) if is_complex(x.type.element_type) else x
             return self.compare("NE", x, self.scalar(0, x.type.element_type))
         return super().convert(x, element_type)
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from trivium.importers.emit import lowest
-from trivium.importers.extents import Extent
+from trivium.importers.extents import Extent, larger
 from trivium.importers.searching import places_in
 from trivium.importers.tensorflow.context import Context, Known, Tensor, rule
 from trivium.importers.tensorflow.segments import segments
@@ -60,6 +60,8 @@ def mean(ctx: Context, input: Value, reduction_indices: Known, *, keep_dims: boo
     if not dimensions:
         return input
     count = ctx.count(input, dimensions)
+    if not is_float(kind):  # Without elements, the mean of floats alone is NaN.
+        count = larger(ctx, count, 1)
     if is_float(kind) or is_complex(kind) or kind.width == 64:
         return ctx.over(_wide(ctx, ops.Add, input, dimensions, keep_dims), ctx.number_as(count, kind))
     # TensorFlow sums integers in 64 bits.

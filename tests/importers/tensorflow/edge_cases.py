@@ -27,6 +27,7 @@ CASTS = [
         if given != kind
     ),
     *(case("Cast", lambda x: tf.cast(x, tf.bool), x) for x in (COMPLEX, COMPLEX.astype(np.complex128))),
+    case("Where", lambda: tf.where(COMPLEX)),
 ]
 # The third power of the result alone is infinite.
 OF_ROOTS = [
@@ -81,6 +82,10 @@ EMPTY = [
         ((0, 3), [-1, 3]),
     )
 ]
+OF_NOTHING = [
+    case("Mean", lambda x: raw.Mean(input=x, axis=[0]), normal(0, 3).astype(kind))
+    for kind in (np.int8, np.uint8, np.int32, np.int64, np.float32, np.complex64)
+]
 ROLLED = [
     *(
         case("Roll", lambda x, n: tf.roll(x, [n, 1, -n], [1, 0, 1]), normal(*shape), np.int32(n))
@@ -130,5 +135,5 @@ GRADIENTS = [
 ]
 
 EDGE_CASES: list[Case] = [
-    *(*CASTS, *OF_ROOTS, *SEARCHES, *PLACES, *EMPTY, *ROLLED, *POOLED, *GRADIENTS),
+    *(*CASTS, *OF_ROOTS, *SEARCHES, *PLACES, *EMPTY, *OF_NOTHING, *ROLLED, *POOLED, *GRADIENTS),
 ]
