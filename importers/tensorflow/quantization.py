@@ -187,5 +187,14 @@ def dequantize(
             scale = ctx.binary(ops.Maximum, of_low, scale)
         return ctx.convert(ctx.times(numbers, scale), ctx.element_type)
     scale = ctx.scaled(ctx.minus(high, low), 1 / (most - least))
+    if mode == "MIN_FIRST":
+        low = _nearest_step(ctx, low, scale)
     centred = ctx.minus(numbers, ctx.scalar(least, F32))
     return ctx.convert(ctx.plus(ctx.times(centred, scale), low), ctx.element_type)
+
+
+def _nearest_step(ctx: Context, low: Value, scale: Value) -> Value:
+    """Returns the multiple of the scale that is closest to a bound, so that an integer stands for zero; of an empty
+    range the bound itself."""
+    rounded = ctx.times(ctx.add(ops.RoundNearestAfz(ctx.over(low, scale))), scale)
+    return ctx.select(ctx.compare("EQ", scale, ctx.constant_like(scale, 0)), low, rounded)

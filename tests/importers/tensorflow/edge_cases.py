@@ -133,7 +133,19 @@ GRADIENTS = [
         *(normal(1, 5, 6, 2), normal(1, 3, 4, 2).astype(np.float64)),
     ),
 ]
+# The low bound is no multiple of the step.
+BOUNDS = [
+    case(
+        "Dequantize",
+        lambda x, low=low, high=high, kind=kind: raw.Dequantize(
+            input=tf.bitcast(x, kind), min_range=low, max_range=high, mode="MIN_FIRST"
+        ),
+        ints(0, 1, 77, 127, dtype=given),
+    )
+    for given, kind in ((np.uint8, tf.quint8), (np.int8, tf.qint8))
+    for low, high in ((-1.5, 2), (-3.3, -1.1), (0.3, 9.7), (2, 2), (0, 0))
+]
 
 EDGE_CASES: list[Case] = [
-    *(*CASTS, *OF_ROOTS, *SEARCHES, *PLACES, *EMPTY, *OF_NOTHING, *ROLLED, *POOLED, *GRADIENTS),
+    *(*CASTS, *OF_ROOTS, *SEARCHES, *PLACES, *EMPTY, *OF_NOTHING, *ROLLED, *POOLED, *GRADIENTS, *BOUNDS),
 ]
