@@ -51,6 +51,41 @@ def test_steps_with_clipped_gradients() -> None:
     close(list(ours.parameters()), list(theirs.parameters()))
 
 
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.RMSprop, torch.optim.SGD])
+def test_steps_of_scalars_in_double_precision(kind: type[torch.optim.Optimizer]) -> None:
+    """PyTorch takes them for numbers. Learning rates that change are numbers among them."""
+
+    def train(wrap: Callable[[Callable], Callable]) -> Tensor:
+        scale = nn.Parameter(torch.tensor(1.25, dtype=torch.float64))
+        optimizer = kind([scale], lr=0.1, foreach=False)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+        step = wrap(optimizer.step)
+        for number in range(4):
+            scale.grad = (scale.detach() + number).cos()
+            step()
+            schedule.step()
+        return scale.detach()
+
+    options = {"fallback": False}
+    found = train(lambda step: torch.compile(step, backend="trivium", options=options))
+    # In a graph, the counted steps are in single precision.
+    close(found, train(lambda step: torch.compile(step, backend="eager")))
+    close(found, train(lambda step: step), atol=0, rtol=1e-6)
+
+
+def test_scalars_in_double_precision_that_a_program_changes() -> None:
+    def update(total: Tensor, count: Tensor, x: Tensor, rate: float) -> Tensor:
+        total.mul_(rate).add_(x * x)
+        count.add_(1)
+        return total / count + x.item()
+
+    ours, theirs = ([torch.tensor(float(i), dtype=torch.float64) for i in range(3)] for _ in range(2))
+    run = torch.compile(update, backend="trivium")
+    for rate in (0.5, 0.25, 0.125):
+        close(run(*ours, rate), update(*theirs, rate))
+        close(ours, theirs)
+
+
 def test_ops_on_lists_of_tensors() -> None:
     def program(xs: list[Tensor], ys: list[Tensor]) -> list[list[Tensor]]:
         return [

@@ -41,6 +41,7 @@ from trivium.ir.errors import Error
 from trivium.torch.graph import FALLBACK, OWN, CompiledGraph, Input
 from trivium.torch.metadata import is_needless
 from trivium.torch.replaced_memory import replaces_memory
+from trivium.torch.scalars import keeping_tensors
 
 __all__ = ["backend"]
 
@@ -93,7 +94,7 @@ def backend(
         partition_fn=min_cut_rematerialization_partition,
     )
     # Effects (errors of factorizations) are ordered by tokens inside of a graph, not by further inputs and outputs.
-    with torch._functorch.config.patch(unlift_effect_tokens=True):
+    with torch._functorch.config.patch(unlift_effect_tokens=True), keeping_tensors():
         wrapped = compile_all(module, example_inputs)
     return alone[0].call if alone else wrapped
 
