@@ -86,6 +86,18 @@ def test_scalars_in_double_precision_that_a_program_changes() -> None:
         close(ours, theirs)
 
 
+def test_gradients_that_are_passed_on() -> None:
+    """A gradient that is that of the result, or half of it, is not shared with another one."""
+    x, y, z = (torch.randn(3, requires_grad=True) for _ in range(3))
+    given = torch.randn(6)
+    compiled(lambda x, y, z: torch.cat([x + y, z]))(x, y, z).backward(given)
+    for gradient, expected in ((x.grad, given[:3]), (y.grad, given[:3]), (z.grad, given[3:])):
+        close(gradient, expected)
+    expected = given.clone()
+    x.grad.zero_()
+    close((y.grad, z.grad, given), (expected[:3], expected[3:], expected))
+
+
 def test_ops_on_lists_of_tensors() -> None:
     def program(xs: list[Tensor], ys: list[Tensor]) -> list[list[Tensor]]:
         return [

@@ -83,7 +83,7 @@ def backend(
 
     def inference(graph: fx.GraphModule, inputs: Sequence[Input]) -> CompiledGraph:
         compiled = CompiledGraph(graph, inputs, "inference", options)
-        alone.extend([compiled] if is_needless(len(example_inputs), len(inputs)) else [])
+        alone.extend([compiled] if is_needless(module, example_inputs, len(inputs)) else [])
         return compiled
 
     compile_all = aot_autograd(

@@ -7,6 +7,7 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import sympy
@@ -30,6 +31,7 @@ from trivium.ir.location import file_locations
 from trivium.torch.cuda import CPU, CudaVariant, device_of, options_for
 from trivium.torch.layouts import take_layouts
 from trivium.torch.metadata import frozen_inputs, kept_inputs, visible_outputs
+from trivium.torch.nested import ragged_inputs
 from trivium.torch.parameters import Parameters, freezable
 from trivium.torch.ranges import OpenGraph, RangeVariant, compile_for
 from trivium.torch.tiers import FirstTier, InPyTorch, has_first_tier, run_in_pytorch
@@ -54,6 +56,7 @@ WAITING = (
     "compiling would; then a program is for a range of sizes, where that is possible. With the option tiered=False, "
     "each is compiled at once."
 )
+READS_RAGGED = "%s reads the size of a ragged dimension, which is no number"
 THAWED = "To avoid this, leave the option freeze out: then parameters are arguments, and may change."
 
 logger = logging.getLogger("trivium.torch")
@@ -85,8 +88,9 @@ class CompiledGraph:
         self.given_options = options
         self.options: dict[str, Any] = {name: value for name, value in options.items() if name not in OWN}
         self.names = [node.name for node in graph.graph.find_nodes(op="placeholder")]
+        self.ragged, reads_ragged = ragged_inputs(graph.graph)
         self.visible = visible or visible_outputs(kind)
-        self.kept = kept_inputs(kind) if visible is None else frozenset()
+        self.kept = kept_inputs(kind, len(self.names)) if visible is None else frozenset()
         self.frozen = frozen if frozen is not None else frozen_inputs(kind) if options.get(FREEZE) else ()
         self.checks_values = bool(options.get(CHECKS, os.environ.get("TRIVIUM_CHECKS", "0") != "0"))
         self.freezes = 0
@@ -104,15 +108,21 @@ class CompiledGraph:
         self.ops = sum(node.op == "call_function" for node in graph.graph.nodes)
         self.open = OpenGraph(graph) if tiered else None
         self.ranges: Ranges[RangeVariant] | None = Ranges(most) if self.open and self.open.is_known else None
-        self.only: Variant | SplitVariant | None = None
-        if self.is_static and not self.frozen:
+        self.only: Callable[[list[Any]], Sequence[Output]] | None = None
+        if reads_ragged:
+            self._leave(READS_RAGGED % self.title)
+            self.only = partial(run_in_pytorch, graph)
+        elif self.is_static and not self.frozen:
             self.only = self._compiled(example_inputs, "the shapes of its inputs, which are fixed")
 
     def __call__(self, inputs: list[Input]) -> Sequence[Output]:
         if forward_ad._current_level >= 0:
             _refuse_tangents(inputs)
-        variant = self.only or self._variant(inputs)
-        return variant(inputs)
+        if self.only is not None:
+            return self.only(inputs)
+        for index in self.ragged:
+            inputs[index] = 0
+        return self._variant(inputs)(inputs)
 
     def call(self, *inputs: Input) -> Sequence[Output]:
         """Runs the graph on inputs that are given one by one."""
@@ -186,6 +196,13 @@ class CompiledGraph:
         logger.info("compiling the %s graph for %s", self.kind, told)
         journal.compiled(self.title, self.title, told, found.loaded, "")
         return found
+
+    def _leave(self, reason: str) -> None:
+        """Logs why a graph runs in PyTorch. It is an error without `fallback`."""
+        if not self.given_options.get(FALLBACK, True):
+            raise Error(reason)
+        logger.warning("%s: it runs in PyTorch.", reason)
+        journal.left(self.title, f"{reason}: it runs in PyTorch.")
 
     def _with_sizes(self, inputs: Sequence[Any], sizes: Mapping[sympy.Symbol, int | None]) -> ImportedGraph:
         return import_graph(self.graph, inputs, self.visible, (), self.checks_values, self.kept, sizes)

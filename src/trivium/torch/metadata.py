@@ -3,29 +3,35 @@ which outputs the user sees, and whether its own function around the graph would
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from torch._functorch._aot_autograd.schemas import OutputType, PlainTensorMeta, ViewAndMutationMeta
+from torch import fx
+from torch._functorch._aot_autograd.schemas import OutputType, ViewAndMutationMeta
 from torch._guards import TracingContext
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from trivium.importers.pytorch.graph import outputs_of
 
 FRESH = OutputType.non_alias, OutputType.unsafe_view_alias
 """The kinds of outputs that are returned as the graph computes them."""
 
 
-def is_needless(given: int, taken: int) -> bool:
-    """Whether AOTAutograd's function around the inference graph would do nothing: no input is changed, no output is a
-    view of another tensor or has a class of its own, and of the tensors that are given, as many are taken. Then
-    `torch.compile` calls the compiled graph itself, which saves a microsecond in each call."""
+def is_needless(module: fx.GraphModule, given: Sequence[object], taken: int) -> bool:
+    """Whether AOTAutograd's function around the inference graph of Dynamo's `module` would do nothing: no input is
+    changed, no output is a view of another tensor or has a class of its own, and of the tensors that are `given`, as
+    many are taken. Then `torch.compile` calls the compiled graph itself, which saves a microsecond in each call."""
     metadata = _metadata()
-    return metadata is not None and given == taken and _is_plain(metadata)
+    if metadata is None or len(given) != taken or not _is_plain(metadata):
+        return False
+    # The metadata describe the tensors that a tensor with a class of its own, such as a nested one, consists of.
+    outputs = [node.meta.get("example_value") for node in outputs_of(module.graph) if isinstance(node, fx.Node)]
+    return not any(map(is_traceable_wrapper_subclass, [*given, *outputs]))
 
 
 def _is_plain(metadata: ViewAndMutationMeta) -> bool:
     changes = metadata.mutated_inp_runtime_indices or metadata.tokens or metadata.grad_enabled_mutation is not None
     fresh = all(output.output_type in FRESH for output in metadata.output_info) and not metadata.num_intermediate_bases
-    classes = [*metadata.subclass_inp_meta, *metadata.subclass_fw_graph_out_meta]
-    plain = all(isinstance(each, PlainTensorMeta) for each in classes)
-    return fresh and plain and not changes and not metadata.dynamic_outputs
+    return fresh and not changes and not metadata.dynamic_outputs
 
 
 def frozen_inputs(kind: str) -> tuple[int, ...]:
@@ -38,10 +44,14 @@ def frozen_inputs(kind: str) -> tuple[int, ...]:
     return tuple(index for index in metadata.static_input_indices or () if index not in changed)
 
 
-def kept_inputs(kind: str) -> frozenset[int]:
-    """Returns the indices of a forward graph's inputs that its backward graph may have as they are, instead of a copy:
-    those that the graph does not change. Of what changes them later, PyTorch tells when it runs the backward graph."""
+def kept_inputs(kind: str, count: int) -> frozenset[int]:
+    """Returns the indices of a graph's inputs, `count` in all, that its outputs may be as they are, instead of copies:
+    all inputs of a backward graph, which changes none, and those that a forward graph does not change. Of what changes
+    them before the backward graph reads them, PyTorch tells when it runs that graph. Gradients of nested tensors must
+    have the offsets that the tensors have: copies would be those of another ragged structure."""
     metadata = _metadata()
+    if kind == "backward":
+        return frozenset(range(count))
     if kind != "forward" or metadata is None:
         return frozenset()
     return frozenset(range(len(metadata.input_info))) - frozenset(metadata.mutated_inp_runtime_indices)

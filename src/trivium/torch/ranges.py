@@ -23,6 +23,7 @@ from trivium.importers.pytorch.symbols import expression_of, has_symbols, symbol
 from trivium.ir.func import Module
 from trivium.ir.types import TensorType
 from trivium.torch.layouts import TensorLayouts, take_layouts
+from trivium.torch.nested import is_ragged
 from trivium.torch.parameters import Parameters
 from trivium.torch.variant import Variant, laid_out
 
@@ -53,7 +54,7 @@ class OpenGraph:
         for number, meta in enumerate(self.metas):
             if isinstance(meta, torch.Tensor):
                 yield from ((size, Place(number, dimension)) for dimension, size in enumerate(meta.shape))
-            elif isinstance(meta, int | torch.SymInt):
+            elif isinstance(meta, int | torch.SymInt) and not is_ragged(meta):
                 yield meta, Place(number, None)
 
     def sizes(self, given: Sequence[Any]) -> Sizes:
