@@ -6,21 +6,25 @@ in place of one leaves out the ops that change it, as those of an optimizer's st
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from unittest.mock import patch
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from torch._dynamo.source import CallMethodItemSource
 from torch._dynamo.symbolic_convert import TensorifyState
 from torch._guards import TracingContext
 
 
-def keeping_tensors() -> AbstractContextManager[object]:
-    """Returns a context in which AOTAutograd does not ask for a capture with such tensors as constants."""
+@contextmanager
+def keeping_tensors() -> Iterator[None]:
+    """A context in which AOTAutograd does not ask for a capture with such tensors as constants."""
     context = TracingContext.try_get()
     environment = context.fake_mode.shape_env if context is not None and context.fake_mode is not None else None
-    if environment is None:
-        return nullcontext()
-    sources = environment.var_to_sources.items()
+    sources = environment.var_to_sources.items() if environment is not None else ()
     elements = {str(symbol) for symbol, found in sources if any(isinstance(x, CallMethodItemSource) for x in found)}
-    is_constant = TensorifyState.should_specialize
-    return patch.object(TensorifyState, "should_specialize", lambda name: name in elements or is_constant(name))
+    constants = TensorifyState.force_specializations
+    added = elements - constants
+    constants |= added
+    try:
+        yield
+    finally:
+        constants -= added
