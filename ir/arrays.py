@@ -3,9 +3,11 @@ wrong with it. The interpreter and every backend share it, so that they accept t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from trivium.ir.errors import ExecutionError
@@ -59,10 +61,19 @@ def as_array(value: Any, name: str = "the argument") -> np.ndarray:
     try:
         if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
             return np.from_dlpack(value)
-        return np.asarray(value)
+        return _as_bits(value) if type(value).__module__.partition(".")[0] == "torch" else np.asarray(value)
     # Arrays of other libraries may raise anything when they are read.
     except Exception as error:
         raise ExecutionError(f"{name} has {type(value).__name__}, which NumPy cannot read: {error}") from error
+
+
+def _as_bits(value: Any) -> np.ndarray:
+    """Reads a tensor of PyTorch, which does not give NumPy elements of a type that NumPy itself does not have."""
+    name = str(value.dtype).removeprefix("torch.")
+    if not hasattr(ml_dtypes, name) or value.requires_grad:  # for which PyTorch's error says what to do
+        return np.asarray(value)
+    bits = getattr(sys.modules["torch"], f"uint{8 * value.element_size()}")
+    return np.asarray(value.view(bits)).view(getattr(ml_dtypes, name))
 
 
 # Python's numbers have no width of their own: they take the argument's type if it can represent them.

@@ -271,11 +271,11 @@ def test_tensors_of_pytorch_are_read(run: Executable) -> None:
     np.testing.assert_array_equal(run(torch.tensor(X))[0], np.abs(X))
     np.testing.assert_array_equal(run(torch.tensor(X.T.copy()).T)[0], np.abs(X))
     for value, message in (
-        (torch.tensor(X, requires_grad=True), "requires grad"),
-        (torch.empty(2, 3, device="meta"), "meta"),
-        (torch.tensor(X, dtype=torch.bfloat16), "BFloat16"),
+        (torch.tensor(X, requires_grad=True), "Tensor, .*requires grad"),
+        (torch.empty(2, 3, device="meta"), "Tensor, .*meta"),
+        (torch.tensor(X, dtype=torch.bfloat16), "dtype bfloat16, expected float32"),
     ):
-        with pytest.raises(trivium.ExecutionError, match=f"argument 0 of main has Tensor, .*{message}"):
+        with pytest.raises(trivium.ExecutionError, match=f"argument 0 of main has {message}"):
             run(value)
 
 

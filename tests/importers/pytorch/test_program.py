@@ -196,3 +196,27 @@ def test_checks_of_factorizations_are_not_inputs_or_results() -> None:
     assert len(module.main.arguments) == 1
     for found, expected in zip(trivium.compile(module)(x.numpy()), Factorized()(x), strict=True):
         torch.testing.assert_close(torch.tensor(found), expected)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16", "float64", "int8", "bool"])
+@pytest.mark.parametrize("turned", [False, True], ids=("whole", "view"))
+def test_tensors_are_arguments(name: str, turned: bool) -> None:
+    """Also of types that NumPy itself does not have."""
+    x = (3 * torch.randn(3, 5)).to(getattr(torch, name))
+    x = x.t() if turned else x
+
+    class Widened(nn.Module):
+        def forward(self, x):
+            return x.to(torch.float64)
+
+    module = trivium.from_torch(Widened(), (x,))
+    for found in (trivium.compile(module)(x), trivium.evaluate(module, x)):
+        np.testing.assert_array_equal(np.asarray(found)[0], x.to(torch.float64).numpy())
+
+
+def test_tensors_with_gradients_are_refused() -> None:
+    """They would be lost without a word."""
+    x = torch.ones(2, dtype=torch.bfloat16)
+    module = trivium.from_torch(nn.Tanh(), (x,))
+    with pytest.raises(trivium.Error, match="requires grad"):
+        trivium.compile(module)(x.requires_grad_())
