@@ -48,6 +48,75 @@ def _rounded(x: Tensor, scale: Tensor, zero: Tensor, low: int, high: int) -> Pai
     return ((steps if zero.dim() else steps.float()) * scale).to(x.dtype), kept
 
 
+# Scales and zero points that are trained
+
+
+@composed("aten._fake_quantize_learnable_per_tensor_affine.default")
+def fake_quantize_learnable(
+    self: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int, grad_factor: float = 1.0
+) -> Tensor:
+    zero = zero_point.reshape(()).float().round().clamp(quant_min, quant_max)
+    return _rounded(self, scale.reshape(()), zero.trunc(), quant_min, quant_max)[0]
+
+
+@composed("aten._fake_quantize_learnable_per_channel_affine.default")
+def fake_quantize_learnable_channels(
+    self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int, grad_factor: float = 1.0
+) -> Tensor:
+    shape = [-1 if d == axis else 1 for d in range(self.dim())]
+    zero = _whole(zero_point, quant_min, quant_max)
+    return _rounded(self, scale.reshape(shape), zero.reshape(shape), quant_min, quant_max)[0]
+
+
+@composed("aten._fake_quantize_learnable_per_tensor_affine_backward.default")
+def fake_quantize_learnable_backward(
+    grad: Tensor,
+    self: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    quant_min: int,
+    quant_max: int,
+    grad_factor: float = 1.0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    zero = _whole(zero_point.reshape(()), quant_min, quant_max)
+    found = _gradients(grad, self, scale.reshape(()), zero, (quant_min, quant_max), grad_factor)
+    return found[0], found[1].sum().reshape(1), found[2].sum().reshape(1)
+
+
+@composed("aten._fake_quantize_learnable_per_channel_affine_backward.default")
+def fake_quantize_learnable_channels_backward(
+    grad: Tensor,
+    self: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    grad_factor: float = 1.0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    shape = [-1 if d == axis else 1 for d in range(self.dim())]
+    others = [d for d in range(self.dim()) if d != axis]
+    zero = _whole(zero_point, quant_min, quant_max).reshape(shape)
+    found = _gradients(grad, self, scale.reshape(shape), zero, (quant_min, quant_max), grad_factor)
+    # Of a tensor with one dimension, PyTorch sums all channels.
+    return found[0], found[1].sum(others), found[2].sum(others)
+
+
+def _whole(zero: Tensor, low: int, high: int) -> Tensor:
+    return (zero.float() + 0.5).clamp(low, high).floor()
+
+
+def _gradients(
+    grad: Tensor, x: Tensor, scale: Tensor, zero: Tensor, limits: tuple[int, int], factor: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the gradients of the elements, and what each element adds to those of the scale and of the zero point."""
+    whole = (x * (1 / scale)).round() + zero
+    kept = (whole >= limits[0]) & (whole <= limits[1])
+    steps = whole.clamp(*limits) - zero
+    of_scale = torch.where(kept, (steps * scale - x) * (1 / scale), steps) * grad * factor
+    return grad * kept, of_scale, torch.where(kept, 0.0, -grad * scale * factor)
+
+
 @composed("quantized_decomposed.choose_qparams_per_token.default")
 def choose_qparams_per_token(input: Tensor, dtype: torch.dtype) -> Pair:
     largest = input.abs().amax(-1, keepdim=True)

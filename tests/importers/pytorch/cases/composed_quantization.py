@@ -30,6 +30,21 @@ CASES = [
         )
         for dtype, axis in ((torch.float32, 0), (torch.float16, 0), (torch.float64, 0))
     ),
+    *(
+        case(f"_fake_quantize_learnable_per_tensor_affine{op}.default", *arrays, v(0.1), torch.tensor([zero]), *limits)
+        for op, arrays in (("", (f(3, 9) * 3,)), ("_backward", (f(3, 9), f(3, 9) * 3)))
+        for zero, limits in ((0.0, (-8, 7)), (2.5, (0, 15, 0.5)), (-9.7, (-8, 7, 0.25)))
+    ),
+    *(
+        case(f"_fake_quantize_learnable_per_channel_affine{op}.default", *arrays, p(4) / 4, f(4) * 3, axis, -8, 7, 0.5)
+        for op, arrays, axis in (
+            ("", (f(4, 9) * 3,), 0),
+            ("", (f(3, 4, 9) * 3,), 1),
+            ("_backward", (f(4, 9), f(4, 9) * 3), 0),
+            ("_backward", (f(3, 4, 9), f(3, 4, 9) * 3), 1),
+            ("_backward", (f(4), f(4) * 3), 0),
+        )
+    ),
     case("quantized_decomposed.choose_qparams_per_token.default", f(4, 9), torch.int8),
     case("quantized_decomposed.choose_qparams_per_token.default", f(4, 9, dtype=torch.float16), torch.int8),
     case("quantized_decomposed.choose_qparams_per_token_asymmetric.default", f(4, 9), torch.int8),
