@@ -58,6 +58,10 @@ class TileSizes:
         return TileSizes(share * self.largest, share * self.tile, self.rows)
 
 
+MASKED_BYTES = 32
+"""The size of vectors from which processors load some lanes of one, under a mask, in one instruction."""
+
+
 @dataclass(frozen=True)
 class LayoutCosts:
     """What it costs to bring a vector's worth of elements into the order in which a convolution reads them."""

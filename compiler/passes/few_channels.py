@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from trivium.compiler.passes.layout import of_floats, to_first, to_last
 from trivium.compiler.passes.manager import Pass, blocks
+from trivium.compiler.target import MASKED_BYTES
 from trivium.ir import ops
 from trivium.ir.builder import Rewriter
 from trivium.ir.core import Value
@@ -63,7 +64,8 @@ def runs_along_lines(op: ops.Convolution, feature: int, vector_bytes: int) -> bo
     lanes = vector_bytes // op.result.type.dtype.itemsize
     if shape[feature] == image[feature] == op.feature_group_count:
         return shape[feature] <= min(MOST, lanes // 2) and lanes // 2 <= shape[line] and taps >= FEWEST_TAPS
-    return _gains(op, lanes, shape[feature] // op.feature_group_count, shape[line])
+    few = shape[feature] // op.feature_group_count
+    return vector_bytes >= MASKED_BYTES and _gains(op, lanes, few, shape[line])
 
 
 def _gains(op: ops.Convolution, lanes: int, features: int, line: int) -> bool:

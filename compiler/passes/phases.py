@@ -13,6 +13,7 @@ from typing import ClassVar
 from trivium.compiler.passes.few_channels import fills_lines
 from trivium.compiler.passes.layout import of_floats
 from trivium.compiler.passes.manager import Pass, blocks
+from trivium.compiler.target import MASKED_BYTES
 from trivium.ir import ops
 from trivium.ir.builder import Rewriter
 from trivium.ir.core import Value
@@ -47,8 +48,9 @@ class SplitPhases(Pass):
         plain = of_floats(op) and op.feature_group_count == 1 == op.batch_group_count
         even = {*(op.window_strides or ()), *(op.rhs_dilation or ())} <= {1}
         every = all(tap >= step for tap, step in zip(taps, steps, strict=True))
+        masked = self.vector_bytes >= MASKED_BYTES
         empty = 0 in (op.lhs.type.size, op.result.type.size)
-        if empty or not (plain and even and every and 1 < math.prod(steps) <= MOST_PHASES):
+        if empty or not (masked and plain and even and every and 1 < math.prod(steps) <= MOST_PHASES):
             return False
         features, lanes = shape[numbers.output_feature_dimension], self.vector_bytes // op.result.type.dtype.itemsize
         terms = op.rhs.type.size // features / math.prod(steps)

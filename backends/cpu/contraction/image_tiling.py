@@ -10,7 +10,7 @@ from trivium.backends.cpu.contraction import tiling
 from trivium.backends.cpu.contraction.tiling import AS_STORED, Knobs, Reading, Reduction, Rhs, Split, Tiling
 from trivium.compiler.contraction.problem import Access, Axis, AxisGroup, Problem
 from trivium.compiler.kernel.index import Index
-from trivium.compiler.target import Target
+from trivium.compiler.target import MASKED_BYTES, Target
 
 MOST_TILES = 6
 """Each tile reads a panel's vectors again, with their masks. If there are more, packing the panel takes less time."""
@@ -42,10 +42,8 @@ def ordered(problem: Problem) -> Problem:
 
 def _divided(access: Access, axis: Axis, outer: Axis, inner: Axis) -> Access:
     """Returns an access whose `axis`, which has no window, is two axes."""
-    stride, terms = (
-        access.stride(axis),
-        {other: factor for other, factor in access.index.terms.items() if other is not axis},
-    )
+    stride = access.stride(axis)
+    terms = {other: factor for other, factor in access.index.terms.items() if other is not axis}
     return replace(access, index=Index({**terms, outer: stride * inner.extent, inner: stride}, access.index.offset))
 
 
@@ -55,7 +53,7 @@ def choose(
     """Returns the schedule of a problem in the order of `ordered`; None if rhs is no image, or if there is a better
     one."""
     lanes = target.vector_bytes // element_bytes
-    if reading != AS_STORED or not _is_image(problem, lanes):
+    if target.vector_bytes < MASKED_BYTES or reading != AS_STORED or not _is_image(problem, lanes):
         return None
     rows, columns = problem.rows.extent, problem.columns.axes
     line = -(-columns[-1].extent // lanes)

@@ -73,3 +73,11 @@ def test_which_convolutions_change(moves: bool, module: Module) -> None:
     given = [generator.integers(-3, 4, kind.static_shape).astype(kind.dtype) for kind in kinds]  # type: ignore[union-attr]
     np.testing.assert_array_equal(evaluate(after, *given)[0], evaluate(module, *given)[0])
     np.testing.assert_array_equal(trivium.compile(module)(*given)[0], evaluate(module, *given)[0])
+
+
+def test_features_stay_where_vectors_have_no_masks() -> None:
+    """They are not read along lines there; filters are, whose windows slide."""
+    for module, moves in ((grouped(2, 16, 2), False), (filtered("2x9x11x2", "3x2x1x2", "2x7x10x2"), True)):
+        after = run_passes(module.clone(), (FewChannels(16),), verify=True)
+        (op,) = (op for op in after.walk() if isinstance(op, ops.Convolution))
+        assert (op.dimension_numbers.output_feature_dimension == 1) == moves

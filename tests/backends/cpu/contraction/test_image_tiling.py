@@ -48,6 +48,12 @@ def test_a_product_of_matrices_is_none() -> None:
     assert plan(problem, 4, processor("x86-64-v4")).tiling.rhs is not Rhs.IMAGE
 
 
+@pytest.mark.parametrize("level", ["x86-64-v2", "aarch64"])
+def test_processors_without_masks_pack_images(level: str) -> None:
+    chosen = planned((1, 16, 28, 28), (4, 16, 3, 3), Window(padding=ONE), level=level)
+    assert chosen.tiling.rhs is not Rhs.IMAGE
+
+
 @pytest.mark.parametrize("level", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("features", [1, 2, 4, 8, 13, 16, 24])
