@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from trivium.compiler.lowering.contraction import conv_windows
 from trivium.compiler.passes.few_channels import fills_lines
 from trivium.compiler.passes.layout import of_floats
 from trivium.compiler.passes.manager import Pass, blocks
@@ -91,8 +92,8 @@ def _split(op: ops.Convolution) -> None:
     for d, step in zip(places, steps, strict=True):
         shape[d] = -(-shape[d] // step)
     each = [
-        [Phase(first, step, op.rhs.type.static_shape[d], pad[0]) for first in range(step)]
-        for step, d, pad in zip(steps, numbers.kernel_spatial_dimensions, _padding(op), strict=True)
+        [Phase(first, window.base_dilation, window.size, window.low) for first in range(window.base_dilation)]
+        for window in conv_windows(op)
     ]
     results = [_phase(rewriter, op, phases, shape) for phases in itertools.product(*each)]
     rewriter.replace(_interleaved(rewriter, op, results, shape))
@@ -137,8 +138,4 @@ def _interleaved(rewriter: Rewriter, op: ops.Convolution, results: list[Value], 
 
 def _steps(op: ops.Convolution) -> list[int]:
     """Returns the distances of the image's elements, including their holes."""
-    return list(op.lhs_dilation or (1,) * len(op.dimension_numbers.input_spatial_dimensions))
-
-
-def _padding(op: ops.Convolution) -> list[tuple[int, int]]:
-    return [(low, high) for low, high in op.padding or [(0, 0)] * len(_steps(op))]
+    return [window.base_dilation for window in conv_windows(op)]

@@ -17,8 +17,8 @@ MOST_TILES = 6
 MOST_MASKS = 6
 """The number of masks that a tile uses at once and that stay in registers of their own."""
 LONGEST_RUN, SHORTEST_RUN = 32, 8
-"""Taps read the same lines of so many features, which stay in the first-level cache until then; unless there are only
-such parts of them that computing a tap's masks would take the time."""
+"""The number of the image's features that all taps read before the next features begin: their lines are then still in
+the first-level cache. Features are not divided into shorter parts, for which computing the masks takes the time."""
 LEAST_USED = 3 / 4
 """The least share of the lanes in a line's vectors that are pixels."""
 
