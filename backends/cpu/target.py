@@ -74,6 +74,7 @@ class Level:
     looks_up: bool = False
     sorts_keys: bool = False
     wide_products: bool = False
+    masks_apart: bool = False
 
 
 LINUX_X86, LINUX_ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
@@ -81,13 +82,12 @@ SSE = "+cx16,+sahf,+popcnt,+sse3,+ssse3,+sse4.1,+sse4.2"
 AVX2 = f"{SSE},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+xsave"
 AVX512 = f"{AVX2},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
 AVX2_FACTS = {"fma": True, "half": True, "sorts_keys": True, "wide_products": True}
+AVX512_FACTS = {"ldexp": True, "orders_zeros": True, "looks_up": True, "masks_apart": True}
 
 LEVELS = {
     "x86-64-v2": Level(LINUX_X86, "x86-64-v2", SSE, 16, 16, fma=False, half=False),
     "x86-64-v3": Level(LINUX_X86, "x86-64-v3", AVX2, 32, 16, **AVX2_FACTS),
-    "x86-64-v4": Level(
-        LINUX_X86, "x86-64-v4", AVX512, 64, 32, ldexp=True, orders_zeros=True, looks_up=True, **AVX2_FACTS
-    ),
+    "x86-64-v4": Level(LINUX_X86, "x86-64-v4", AVX512, 64, 32, **AVX2_FACTS, **AVX512_FACTS),
     "aarch64": Level(LINUX_ARM, "generic", "+fp-armv8,+neon", 16, 32, fma=True, half=True),
 }
 """The x86-64 psABI's levels (SSE 4.2, AVX2, AVX-512), and Armv8-A with Neon, which every 64-bit Arm processor has."""
@@ -185,6 +185,7 @@ def host() -> CpuTarget:
         sorts_keys=x86 and vector_bytes > 16,
         ends=True,
         wide_products=x86 and vector_bytes > 16,
+        masks_apart=x86 and vector_bytes == 64,
         matrix_instructions=(
             *(one for name, one in AMX.items() if features.get(name)),
             *((VNNI,) if features.get("avx512vnni") and features.get("avx512bw") else ()),

@@ -39,6 +39,7 @@ class GpuTarget(LlvmTarget):
     half: bool = True
     extrema: bool = False
     lanes_apart: bool = True
+    masks_apart: bool = True
     # Four 32-bit numbers: the widest access of one thread.
     vector_bytes: int = 16
     vector_registers: int = 32

@@ -153,6 +153,29 @@ def store_vector(
         _aligned(code.builder.store(value, pointer), value.type, alignment)
         return
     value = _truncated(code, value) if code.target.joins_truncation else value
+    if code.target.masks_apart:
+        _store_masked(code, value, pointer, mask)
+    elif isinstance(mask, Leading):
+        _store_leading(code, value, pointer, mask.count)
+    else:
+        with code.builder.if_else(_all(code, mask), likely=True) as (whole, partly):
+            with whole:
+                _aligned(code.builder.store(value, pointer), value.type, alignment)
+            with partly:
+                _store_masked(code, value, pointer, mask)
+
+
+def _store_leading(code: Code, value: ll.Value, pointer: ll.Value, count: int) -> None:
+    """Writes the first `count` lanes in parts, whose sizes are powers of two."""
+    first, type_ = 0, element(value.type)
+    while first < count:
+        size = 1 << (count - first).bit_length() - 1
+        place = code.builder.gep(pointer, [I64(first)], source_etype=type_)
+        _aligned(code.builder.store(code.shuffle(value, tuple(range(first, first + size))), place), value.type)
+        first += size
+
+
+def _store_masked(code: Code, value: ll.Value, pointer: ll.Value, mask: ll.Value) -> None:
     operands = value, pointer, I32(_bytes(value.type)), mask
     code.call(f"llvm.masked.store.{mangle(value.type)}.p0", ll.VoidType(), *operands)
 
@@ -206,10 +229,18 @@ def lane_literal(numbers: tuple[int, ...]) -> ll.Value:
     return Literal(ll.VectorType(I64, len(numbers)), f"<{', '.join(f'i64 {number}' for number in numbers)}>")
 
 
+class Leading(Literal):
+    """The mask of the first `count` lanes."""
+
+    def __init__(self, lanes: int, count: int) -> None:
+        super().__init__(ll.VectorType(I1, lanes), f"<{', '.join(f'i1 {int(lane < count)}' for lane in range(lanes))}>")
+        self.count = count
+
+
 @functools.cache
-def leading_mask(lanes: int, count: int) -> ll.Value:
+def leading_mask(lanes: int, count: int) -> Leading:
     """Returns the mask of the first `count` lanes."""
-    return Literal(ll.VectorType(I1, lanes), f"<{', '.join(f'i1 {int(lane < count)}' for lane in range(lanes))}>")
+    return Leading(lanes, count)
 
 
 def reverse(code: Code, vector: ll.Value) -> ll.Value:
@@ -319,6 +350,10 @@ def _bytes(type_: ll.Type) -> int:
 
 def _mask(mask: ll.Value | None, lanes: int) -> ll.Value:
     return mask if mask is not None else Literal(ll.VectorType(I1, lanes), "splat (i1 true)")
+
+
+def _all(code: Code, mask: ll.Value) -> ll.Value:
+    return code.call(f"llvm.vector.reduce.and.{mangle(mask.type)}", I1, mask)
 
 
 def _any(code: Code, mask: ll.Value) -> ll.Value:

@@ -61,6 +61,10 @@ class LlvmTarget(Target):
     """Whether lanes of f64 are multiplied, and converted from and to f32, beside the unit that divides f32 and in less
     time."""
 
+    masks_apart: bool = False
+    """Whether masks have registers of their own. Otherwise, storing lanes under one takes long: with AVX2, AMD's
+    processors take 20 cycles, and numbers of 8 or 16 bits are stored one by one."""
+
     @property
     def near(self) -> int:
         """The number of vectors up to which all of these are loaded, rather than single elements of them: more if one

@@ -4,11 +4,12 @@ copied."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.cpu.contraction.microkernel import StepReader, Stream, TapReader
+from trivium.backends.cpu.contraction.microkernel import RunReader, StepReader, Stream, TapReader
 from trivium.backends.cpu.contraction.template import Block, Operand, Panel, Template, Tile, Unit
 from trivium.backends.llvm.code import I64
 from trivium.backends.llvm.displacement import Displacement, displacement, unflatten
@@ -30,39 +31,49 @@ class ImageTemplate(Template):
 
     def _column(self, vector: Number) -> Number:
         line, place = divmod(vector, self.tiling.line)
-        return line * self._pixels + place * self.e.lanes
-
-    def _mask(self, panel: Panel, vector: int) -> ll.Value | None:
-        if self._pixels % self.e.lanes == 0:
-            return None
-        return self.e.lanes_below(self._left(panel.first + vector))
+        return line * self._line + place * self.e.lanes
 
     @property
-    def _pixels(self) -> int:
-        """The number of pixels in a line."""
+    def _line(self) -> int:
         return self.problem.columns.axes[-1].extent
 
-    def _left(self, vector: Number) -> Number:
+    def _left(self, panel: Panel, vector: int) -> Number | None:
+        return None if self._line % self.e.lanes == 0 else self._pixels(panel.first + vector)
+
+    def _pixels(self, vector: Number) -> Number:
         """Returns the number of pixels from lane 0 of a vector to the end of its line."""
-        return self._pixels - divmod(vector, self.tiling.line)[1] * self.e.lanes
+        return self._line - divmod(vector, self.tiling.line)[1] * self.e.lanes
 
     def _reader(self, unit: Unit, panel: Panel) -> TapReader:
         """Returns what reads the vectors of a panel."""
-        access, columns = self.problem.rhs, self.problem.columns
+        e, access, columns = self.e, self.problem.rhs, self.problem.columns
         numbers = [panel.first + v for v in range(panel.width)]
         starts = [unit.rhs + displacement(access, unflatten(columns, self._column(number))) for number in numbers]
         vectors = [
-            Pixels(self.rhs, access, columns.axes[-1], start, self._left(number))
+            Pixels(self.rhs, access, columns.axes[-1], start, self._pixels(number))
             for start, number in zip(starts, numbers, strict=True)
         ]
         stride = access.stride(self.problem.reduction.axes[-1])
 
-        def at(tap: Number) -> StepReader:
+        def at(tap: Number) -> RunReader:
             shift = displacement(access, unflatten(self.lhs.taps, tap))
-            readers = [vector.reader(shift) for vector in vectors]
-            return lambda step: [read(step * stride) for read in readers]
+
+            def reader(masks: list[Masks]) -> StepReader:
+                readers = [vector.reader(shift, own) for vector, own in zip(vectors, masks, strict=True)]
+                return lambda step: [read(step * stride) for read in readers]
+
+            inside = [vector.inside(shift) for vector in vectors]
+            whole = None if e.target.masks_apart else functools.reduce(e.builder.and_, inside)
+            unmasked: Masks = [None] * access.stride(columns.axes[-1])
+            return RunReader(
+                lambda: reader([vector.masks(shift) for vector in vectors]), whole, reader([unmasked] * panel.width)
+            )
 
         return at
+
+
+Masks = list[ll.Value | None]
+"""The lanes of each of a vector's parts that may be read; None for all of them."""
 
 
 class Pixels:
@@ -72,7 +83,7 @@ class Pixels:
 
     def __init__(self, operand: Operand, access: Access, line: Axis, start: Displacement, left: Number) -> None:
         e = operand.e
-        self.operand, self.access, self.start = operand, access, start
+        self.operand, self.access, self.start, self.left = operand, access, start, left
         every = access.stride(line)
         self.parts = [part * e.lanes for part in range(every)]
         """The elements, counted from the first, at which the vectors of memory begin that have the pixels."""
@@ -83,9 +94,9 @@ class Pixels:
         else:
             self.places = [e.spread(start.positions[self.window] + part) for part in self.parts]
 
-    def reader(self, tap: Displacement) -> Callable[[Number], ll.Value]:
-        """Returns what reads the vector at a tap, at an offset from there."""
-        e, masks = self.operand.e, self._masks(tap)
+    def reader(self, tap: Displacement, masks: Masks) -> Callable[[Number], ll.Value]:
+        """Returns what reads the vector at a tap, at an offset from there, under the masks of its parts."""
+        e = self.operand.e
         base = e.at(self.operand.base, (self.start + tap).offset)
 
         def read(offset: Number) -> ll.Value:
@@ -95,7 +106,19 @@ class Pixels:
 
         return read
 
-    def _masks(self, tap: Displacement) -> list[ll.Value | None]:
+    def inside(self, tap: Displacement) -> ll.Value:
+        """Whether all lanes of all parts are in the image at a tap."""
+        e, here, reach = self.operand.e, self.start + tap, len(self.parts) * self.operand.e.lanes - 1
+        found = []
+        for number, (window, position) in enumerate(zip(self.access.windows, here.positions, strict=True)):
+            more = reach if number == self.window else 0
+            found.append(below(e, position, max(0, window.size - more)))
+        if self.window is None:
+            # The last element that is read may be beyond that of the last pixel.
+            found.append(below(e, reach, len(self.parts) * self.left - (len(self.parts) - 1)))
+        return functools.reduce(e.builder.and_, found)
+
+    def masks(self, tap: Displacement) -> Masks:
         """Returns the lanes of each part that are in the image. Those beyond the last pixel may hold others of the
         line, whose sums are not used."""
         e, exists = self.operand.e, None

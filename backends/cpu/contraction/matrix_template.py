@@ -14,6 +14,7 @@ from trivium.backends.cpu.contraction import matrix_packing, underflow
 from trivium.backends.cpu.contraction.matrix_tiling import MOST_ACCUMULATORS, together
 from trivium.backends.cpu.contraction.microkernel import prefetch
 from trivium.backends.cpu.contraction.packing import Source
+from trivium.backends.cpu.contraction.split_loops import first_of, parts
 from trivium.backends.cpu.contraction.template import Block, Panel, Template, Tile, Unit
 from trivium.backends.cpu.contraction.tiling import Rhs
 from trivium.backends.llvm.code import I8, I64, POINTER, stack_slot
@@ -111,8 +112,8 @@ class MatrixTemplate(Template):
                 count, first, sums = self._waiting()
                 self._sink_rows(unit, panel, first, (0, count), sums)
 
-        for count, tile in self._parts(self.tiling.tiles, unit.tiles, before, after):
-            yield Tile(count, self._start(self.tiling.tiles, tile), tile)
+        for count, tile in parts(self.e, self.tiling.tiles, unit.tiles, before, after):
+            yield Tile(count, first_of(self.tiling.tiles, tile), tile)
 
     def _tile(self, unit: Unit, block: Block, panel: Panel, tile: Tile) -> None:
         if self.in_blocks:

@@ -19,8 +19,19 @@ Tile = list[list[ll.Value]]
 
 StepReader = Callable[[Number], list[ll.Value]]
 """Returns a row of rhs vectors at a step of a run."""
-TapReader = Callable[[Number], StepReader]
-"""Returns the reader of the run of a tap."""
+
+
+@dataclass(frozen=True)
+class RunReader:
+    """How the rows of the run of a tap are read: by `masked`, which emits the masks, or, where `inside` holds and no
+    vector needs one, by `whole`."""
+
+    masked: Callable[[], StepReader]
+    inside: ll.Value | None
+    whole: StepReader
+
+
+TapReader = Callable[[Number], RunReader]
 
 MOST_UNROLLED = 32
 """The maximal number of unrolled steps of all taps: a window of 5 x 5, or of 3 x 3 over three features."""
@@ -99,19 +110,19 @@ def _run(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -
 def _steps(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value) -> tuple[Tile, ll.Value]:
     """The innermost loop; also returns the panel's next row."""
     rows = stream.pointers(tap)
+    if stream.vectors is not None:
+        return _either(e, tile, stream, rows, stream.vectors(tap)), stream.rhs.at(panel, stream.steps * stream.pitch)
     ahead = stream.ahead
-    read = stream.vectors(tap) if stream.vectors is not None else None
     if ahead is not None:
         ahead = stream.rhs.at(ahead, (tap - stream.taps[0]) * (stream.steps * e.lanes))
 
     def step(tile: Tile, panel: ll.Value, number: Number) -> tuple[Tile, ll.Value]:
-        rhs = _panel_row(stream, panel, len(tile[0])) if read is None else read(number)
+        rhs = _panel_row(stream, panel, len(tile[0]))
         if ahead is not None:
             prefetch(e, stream.rhs.at(ahead, number * e.lanes))
         return _products(e, tile, stream, rows, rhs, number), stream.rhs.at(panel, stream.pitch)
 
-    # Masked loads that are unrolled are all moved to the beginning, where registers are too few for them.
-    if _is_unrolled(stream.steps) and read is None:
+    if _is_unrolled(stream.steps):
         for number in range(stream.steps):
             tile, panel = step(tile, panel, number)
         return tile, panel
@@ -119,6 +130,27 @@ def _steps(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value)
         inner, following = step(shaped(tile, loop.carried[1:]), loop.carried[0], loop.index)
         loop.next = [following, *_flat(inner)]
     return shaped(tile, loop.carried[1:]), loop.carried[0]
+
+
+def _either(e: Vectors, tile: Tile, stream: Stream, rows: list[ll.Value], reader: RunReader) -> Tile:
+    """The innermost loop, without masks where none is needed."""
+
+    def run(read: StepReader) -> Tile:
+        # Masked loads that are unrolled are all moved to the beginning, where registers are too few for them.
+        with e.loop(0, stream.steps, carried=_flat(tile), nonempty=True) as loop:
+            before = shaped(tile, loop.carried)
+            loop.next = _flat(_products(e, before, stream, rows, read(loop.index), loop.index))
+        return shaped(tile, loop.carried)
+
+    if reader.inside is None:
+        return run(reader.masked())
+    with e.builder.if_else(reader.inside) as (then, otherwise):
+        with then:
+            whole, after_whole = run(reader.whole), e.builder.block
+        with otherwise:
+            masked, after_masked = run(reader.masked()), e.builder.block
+    pairs = zip(_flat(whole), _flat(masked), strict=True)
+    return shaped(tile, [e.phi([(one, after_whole), (other, after_masked)]) for one, other in pairs])
 
 
 def _panel_row(stream: Stream, panel: ll.Value, width: int) -> list[ll.Value]:

@@ -15,9 +15,11 @@ from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.needed import EVERYTHING, Needed
 from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
 from trivium.backends.cpu.contraction.plan import Plan
-from trivium.backends.cpu.contraction.tiling import Rhs, Split, rhs_step
+from trivium.backends.cpu.contraction.split_loops import bounds, first_of, parts
+from trivium.backends.cpu.contraction.tiling import Rhs, rhs_step
 from trivium.backends.llvm.displacement import Displacement, Indices, displacement, origin, unflatten
-from trivium.backends.llvm.numbers import Number, i64, maximum, minimum
+from trivium.backends.llvm.memory import leading_mask
+from trivium.backends.llvm.numbers import Number, i64, minimum
 from trivium.backends.llvm.vectors import Vectors
 from trivium.backends.llvm.workspace import Workspace
 
@@ -170,7 +172,7 @@ class Template:
         tiling, problem = self.tiling, self.problem
         rest, chunk = divmod(number, tiling.chunks.count)
         batch, group = divmod(rest, tiling.groups.count)
-        tiles, panels = self._range(tiling.chunks, chunk), self._range(tiling.groups, group)
+        tiles, panels = bounds(tiling.chunks, chunk), bounds(tiling.groups, group)
         indices = unflatten(problem.batch, batch)
         rhs = self.plan.packed_access() if tiling.rhs is Rhs.CONSTANT else problem.rhs
         return Unit(
@@ -179,8 +181,8 @@ class Template:
             rhs=origin(rhs) + displacement(rhs, indices),
             tiles=tiles,
             panels=panels,
-            rows=(self._start(tiling.tiles, tiles[0]), self._start(tiling.tiles, tiles[1])),
-            first_column=self._start(tiling.panels, panels[0]) * tiling.lanes,
+            rows=(first_of(tiling.tiles, tiles[0]), first_of(tiling.tiles, tiles[1])),
+            first_column=first_of(tiling.panels, panels[0]) * tiling.lanes,
         )
 
     def _clear(self, unit: Unit) -> None:
@@ -230,16 +232,16 @@ class Template:
 
     def _panels(self, unit: Unit, block: Block) -> Iterator[Panel]:
         e = self.e
-        for width, number in self._parts(self.tiling.panels, unit.panels):
-            first = self._start(self.tiling.panels, number)
+        for width, number in parts(self.e, self.tiling.panels, unit.panels):
+            first = first_of(self.tiling.panels, number)
             column, last = self._column(first), self._column(first + (width - 1))
             pitch = rhs_step(self.problem) if self.tiling.rhs is Rhs.IN_PLACE else width * e.lanes
             with self.needed.any(e, columns=(column, last + e.lanes)):
                 yield Panel(width, first, column, pitch, self._panel_data(unit, block, width, column, pitch))
 
     def _tiles(self, unit: Unit) -> Iterator[Tile]:
-        for count, tile in self._parts(self.tiling.tiles, unit.tiles):
-            row = self._start(self.tiling.tiles, tile)
+        for count, tile in parts(self.e, self.tiling.tiles, unit.tiles):
+            row = first_of(self.tiling.tiles, tile)
             with self.needed.any(self.e, rows=(row, row + count)):
                 yield Tile(count, row, tile)
 
@@ -421,49 +423,40 @@ class Template:
                 self._sink(unit, panel, first + loop.index, v, self.of_sums.load(e.at(line, v * e.lanes)))
 
     def _sink(self, unit: Unit, panel: Panel, row: Number, vector: int, value: ll.Value) -> None:
-        column = self._column(panel.first + vector)
-        self.sink(self.e, value, Element(unit.batch, row, column, self._mask(panel, vector)))
+        e, left = self.e, self._left(panel, vector)
+
+        def sink(mask: ll.Value | None) -> None:
+            self.sink(e, value, Element(unit.batch, row, self._column(panel.first + vector), mask))
+
+        if left is None:
+            sink(None)
+        elif e.target.masks_apart:
+            sink(e.lanes_below(left))
+        else:
+            with e.builder.if_else(e.icompare(">=", i64(left), e.lanes), likely=True) as (whole, partly):
+                with whole:
+                    sink(None)
+                with partly:
+                    sink(leading_mask(e.lanes, self._line % e.lanes))
 
     def _column(self, vector: Number) -> Number:
         """Returns the column in lane 0 of a vector."""
         return vector * self.e.lanes
 
     def _mask(self, panel: Panel, vector: int) -> ll.Value | None:
-        """Returns the mask of the lanes that exist in a vector of the panel, or None for all. Only the last vector can
-        extend past the last column."""
-        e, columns = self.e, self.problem.columns.extent
+        """Returns the mask of the lanes that exist in a vector of the panel, or None for all."""
+        left = self._left(panel, vector)
+        return None if left is None else self.e.lanes_below(left)
+
+    @property
+    def _line(self) -> int:
+        """The number of columns that begin with a vector and may end within one."""
+        return self.problem.columns.extent
+
+    def _left(self, panel: Panel, vector: int) -> Number | None:
+        """Returns the number of columns from lane 0 of a vector of the panel on, or None if all lanes have one. Only
+        the last vector can extend past the last column."""
+        e, columns = self.e, self._line
         if columns % e.lanes == 0 or vector < panel.width - 1:
             return None
-        return e.lanes_below(columns - panel.column - vector * e.lanes)
-
-    # Code for splits
-
-    def _start(self, split: Split, part: Number) -> Number:
-        if split.larger == split.count:
-            return part * split.size
-        return part * (split.size - 1) + minimum(part, split.larger)
-
-    def _range(self, split: Split, part: Number) -> tuple[Number, Number]:
-        if split.count == 1:
-            return 0, split.extent
-        return self._start(split, part), self._start(split, part + 1)
-
-    def _parts(
-        self,
-        split: Split,
-        bounds: tuple[Number, Number],
-        before: Callable[[int], None] = lambda _: None,
-        after: Callable[[], None] = lambda: None,
-    ) -> Iterator[tuple[int, Number]]:
-        """Emits code for the parts in `bounds`, once for each of their one or two sizes, with the size and the number
-        of the part. `before` and `after` emit what precedes and follows the parts of a size."""
-        e, (begin, end) = self.e, bounds
-        before(split.size)
-        with e.loop(begin, minimum(end, split.larger)) as loop:
-            yield split.size, loop.index
-        after()
-        if split.larger < split.count:
-            before(split.size - 1)
-            with e.loop(maximum(begin, split.larger), end) as loop:
-                yield split.size - 1, loop.index
-            after()
+        return columns - panel.column - vector * e.lanes

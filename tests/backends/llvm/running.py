@@ -24,14 +24,15 @@ def of_numbers(count: int, emit: Callable[..., Number]) -> Callable[..., int]:
     return compiled(module, ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * count), host())
 
 
-def of_memory(emit: Callable[[Code, ll.Value], None]) -> Callable[[int], None]:
-    """Returns `emit(code, pointer)` as a function of an address."""
+def of_memory(emit: Callable[..., None], count: int = 0, target: CpuTarget | None = None) -> Callable[..., None]:
+    """Returns `emit(code, pointer, *numbers)` as a function of an address and `count` integers."""
+    target = target or host()
     module = ll.Module("test")
-    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER]), "test")
-    code = Code(ll.IRBuilder(function.append_basic_block("entry")), host())
-    emit(code, function.args[0])
+    function = ll.Function(module, ll.FunctionType(ll.VoidType(), [POINTER, *[I64] * count]), "test")
+    code = Code(ll.IRBuilder(function.append_basic_block("entry")), target)
+    emit(code, function.args[0], *(Int(code, number) for number in function.args[1:]))
     code.builder.ret_void()
-    return compiled(module, ctypes.CFUNCTYPE(None, ctypes.c_void_p), host())
+    return compiled(module, ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * count), target)
 
 
 def compiled(module: ll.Module, kind: Callable[[int], Callable], target: CpuTarget) -> Callable:

@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 from tests.backends.llvm.running import of_memory
+from trivium.backends.cpu.target import emulated
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.code import F32, I1, I64, Code, literal
 from trivium.backends.llvm.memory import Address
+from trivium.backends.llvm.numbers import Int
+from trivium.compiler.kernel.dtypes import numpy_dtype
 
 GUARD = 64
 
@@ -131,6 +134,24 @@ def test_one_lane_of_truncated_numbers_is_one_element(wide: int, dtype: type) ->
         stored = array[256:].view(dtype)
         np.testing.assert_array_equal(stored[:active], numbers[:active].astype(dtype))
         assert (stored[active:] == stored[-1]).all()
+
+
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("dtype", ["i8", "i16", "f32", "f64"])
+def test_lanes_under_a_mask_that_is_computed(dtype: str, name: str) -> None:
+    lanes, type_ = 16, memory.memory_type(dtype)
+
+    def emit(code: Code, pointer: ll.Value, count: Int) -> None:
+        value = memory.load_vector(code, pointer, ll.VectorType(type_, lanes))
+        target = code.builder.gep(pointer, [I64(lanes)], source_etype=type_)
+        mask = code.builder.icmp_signed("<", memory.lane_numbers(lanes), code.splat(count.value, lanes))
+        memory.store_vector(code, value, target, mask)
+
+    run = of_memory(emit, 1, emulated(name))
+    for active in range(lanes + 1):
+        array = np.concatenate([np.arange(1, lanes + 1), np.full(lanes, -1)]).astype(numpy_dtype(dtype))
+        run(array.ctypes.data, active)
+        assert array[lanes:].tolist() == [*range(1, active + 1), *[-1] * (lanes - active)]
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 8, 9, 12, 16])
