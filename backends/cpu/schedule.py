@@ -11,7 +11,7 @@ from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.llvm.integers import fit_floats
 from trivium.backends.llvm.memory import vectors_near
 from trivium.compiler.kernel.affine import Analysis, apart, atom_offsets, holds
-from trivium.compiler.kernel.dtypes import FLOATS, INDEX, bit_width, storage_bytes
+from trivium.compiler.kernel.dtypes import FLOATS, INDEX, INTEGERS, bit_width, storage_bytes
 from trivium.compiler.kernel.index import Atom, Indices
 from trivium.compiler.kernel.interleaving import interleaved, shuffles
 from trivium.compiler.kernel.kernel import Kernel
@@ -311,6 +311,9 @@ class _Planner:
         chain = sum(self._cost(i, {}) for i in block.instructions if isinstance(i, Apply))
         if loop.kind != "parallel" or chain < LONG_CHAIN or any(i.blocks for i in block.instructions):
             return 1
+        if not self._target.masks_apart and _joins_masks(block):
+            # The masks of several vectors are packed to bytes for this, and spread again.
+            return 1
         each, vectors = _alive(block) + TEMPORARIES, math.ceil(_count(extent) / lanes)
         for count in (4, 2):
             wasted = -vectors % count
@@ -418,6 +421,14 @@ def _held(block: Block) -> int:
     """Returns the largest number of registers that a loop in a block keeps its sums in; two for an extreme."""
     loops = (i for i in walk(block) if isinstance(i, Loop))
     return max([1, *(len(loop.inits) * (1 + (loop.combiner not in ("add", "multiply"))) for loop in loops)])
+
+
+def _joins_masks(block: Block) -> bool:
+    """Whether truth values are more than what operations select by, or numbers are divided, which tests for zeros."""
+    applied = [i for i in block.instructions if isinstance(i, Apply)]
+    joined = (register for i in applied for register in i.arguments[i.op == "select" :])
+    divided = (i.op in ("divide", "remainder") and i.result.dtype in INTEGERS for i in applied)
+    return any(register.dtype == "i1" for register in joined) or any(divided)
 
 
 def _alive(block: Block) -> int:
