@@ -89,6 +89,9 @@ class MatrixInstruction:
     accumulate: str
     speed: int = 1
     """How many times the rate of products of vectors of f32 is reached, at least."""
+    widens: bool = False
+    """Whether it multiplies numbers of twice the width, to which the operands are extended: lhs when it is packed, rhs
+    when it is read."""
 
     @property
     def in_vectors(self) -> bool:

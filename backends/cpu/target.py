@@ -53,6 +53,12 @@ VNNI = MatrixInstruction(1, 16, 4, "i8", "i32", speed=3)
 PAIRS = MatrixInstruction(1, 16, 2, "bf16", "f32", speed=2)
 """AVX-512's products of four bytes, and of two numbers of bf16, in each lane."""
 
+
+def words(vector_bytes: int) -> MatrixInstruction:
+    """Returns x86's instruction for products of two numbers of 16 bits in each lane of vectors of a size."""
+    return MatrixInstruction(1, vector_bytes // 4, 2, "i8", "i32", speed=2, widens=True)
+
+
 # Fitted to 3x3 convolutions of 64 x 56 x 56 to 512 x 7 x 7 elements.
 LAYOUTS = LayoutCosts(windows=4.0, squares=6.0, rows=2.0)
 
@@ -189,6 +195,7 @@ def host() -> CpuTarget:
         matrix_instructions=(
             *(one for name, one in AMX.items() if features.get(name)),
             *((VNNI,) if features.get("avx512vnni") and features.get("avx512bw") else ()),
+            *((words(vector_bytes),) if x86 and (vector_bytes < 64 or features.get("avx512bw")) else ()),
             # Intel's processors multiply vectors of f32 twice as fast; only AMD's have SSE4a.
             *((PAIRS,) if all(map(features.get, ("avx512bf16", "avx512bw", "sse4a"))) else ()),
         ),
@@ -208,14 +215,20 @@ def level(name: str) -> CpuTarget:
         raise Error(f"unknown target {name!r}, expected one of {', '.join(LEVELS)}")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    return CpuTarget(**asdict(LEVELS[name]))
+    found = CpuTarget(**asdict(LEVELS[name]))
+    return replace(found, matrix_instructions=(words(found.vector_bytes),) if LEVELS[name].triple == LINUX_X86 else ())
 
 
 def emulated(name: str) -> CpuTarget:
     """Returns `level`, but with this processor's instructions: LLVM splits the vectors that are too wide for it. Code
     that is planned for another processor thus runs here."""
     here, described = host(), level(name)
-    facts = {"fma": here.fma, "half": here.half, "ldexp": here.ldexp}
+    facts: dict[str, object] = {"fma": here.fma, "half": here.half, "ldexp": here.ldexp}
+    if (
+        described.vector_bytes > here.vector_bytes
+        or described.triple.partition("-")[0] != here.triple.partition("-")[0]
+    ):
+        facts["matrix_instructions"] = ()
     shared = ("orders_zeros", "looks_up", "sorts_keys", "wide_products")
     facts |= {name: getattr(here, name) and getattr(described, name) for name in shared}
     return replace(described, triple=here.triple, cpu=here.cpu, features=here.features, **facts)

@@ -140,6 +140,20 @@ def load_vector(
     memory."""
     if mask is None:
         return _aligned(code.builder.load(pointer, typ=vector), vector, alignment)
+    if code.target.masks_apart or _bytes(vector) >= 4 or isinstance(mask, Literal):
+        return _load_masked(code, pointer, vector, mask, otherwise)
+    builder, found = code.builder, []
+    with builder.if_else(_all(code, mask), likely=True) as (whole, partly):
+        with whole:
+            found.append((_aligned(builder.load(pointer, typ=vector), vector, alignment), builder.block))
+        with partly:
+            found.append((_load_masked(code, pointer, vector, mask, otherwise), builder.block))
+    return code.phi(found)
+
+
+def _load_masked(
+    code: Code, pointer: ll.Value, vector: ll.Type, mask: ll.Value, otherwise: ll.Value | None
+) -> ll.Value:
     zero = Literal(vector, "zeroinitializer")
     operands = pointer, I32(_bytes(vector)), mask, zero if otherwise is None else otherwise
     return code.call(f"llvm.masked.load.{mangle(vector)}.p0", vector, *operands)

@@ -24,7 +24,7 @@ from tests.random_programs.tracked import Tracked, difference
 from tests.random_programs.tracking import Tracker
 from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget, host
+from trivium.backends.cpu.target import CODE_GENERATION, CpuTarget, host, level
 from trivium.compiler import memory_scheduler, pipeline
 from trivium.compiler.donation import DONOR
 from trivium.compiler.lower import lower
@@ -90,8 +90,9 @@ class Configuration:
         own = host()
         facts = {field.name: getattr(own, field.name) for field in dataclasses.fields(own)}
         facts |= {"vector_bytes": self.vector_bytes, "vector_registers": 32 if self.vector_bytes > 32 else 16}
+        facts["masks_apart"] = own.masks_apart and self.vector_bytes > 32
         if self.vector_bytes <= 32:
-            facts["matrix_instructions"] = ()
+            facts["matrix_instructions"] = level("x86-64-v3").matrix_instructions if "x86" in own.triple else ()
         else:
             if self.threads > 1:
                 # Those for tiles come first, and leave few products to the others.

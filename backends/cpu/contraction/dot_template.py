@@ -1,10 +1,13 @@
 """The loop nest for instructions that add, in each lane, four products of bytes with and without sign (VNNI), or two
 products of bf16. Groups of 32 bits take the place of elements: the micro-kernel (`microkernel.py`) repeats one group of
-lhs in every lane. If both operands have a sign, or neither has one, the sign bits of bytes of lhs are flipped when they
+lhs in every lane. Without such instructions, bytes are extended to 16 bits, of which two are multiplied in each lane.
+If both operands have a sign, or neither has one, the sign bits of bytes of lhs are flipped when they
 are packed, and the products of a row of sign bits are subtracted. All of this is exact, because sums wrap. Where
 products of bf16 might underflow, vectors of f32 multiply the same groups (`underflow.py`)."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import llvmlite.ir as ll
 
@@ -16,7 +19,8 @@ from trivium.backends.cpu.contraction.packing import Source
 from trivium.backends.cpu.contraction.plan import Plan
 from trivium.backends.cpu.contraction.template import Block, Operand, Panel, Sink, Template, Tile, Unit
 from trivium.backends.cpu.contraction.tiling import Rhs
-from trivium.backends.llvm.code import F32, I8, I32
+from trivium.backends.llvm.code import F32, I8, I16, I32
+from trivium.backends.llvm.memory import load_vector
 from trivium.backends.llvm.numbers import Number
 from trivium.backends.llvm.vectors import Vectors
 from trivium.backends.llvm.workspace import Workspace
@@ -83,6 +87,50 @@ class Dots(Groups):
         return self.call("llvm.x86.avx512.vpdpbusd.512", self.vector, c, *factors)
 
 
+class Words(Groups):
+    """Groups of two numbers of 16 bits, whose products are added in i32."""
+
+    INSTRUCTIONS: ClassVar = {
+        4: "llvm.x86.sse2.pmadd.wd",
+        8: "llvm.x86.avx2.pmadd.wd",
+        16: "llvm.x86.avx512.pmaddw.d.512",
+    }
+
+    def fused(self, a: ll.Value, b: ll.Value, c: ll.Value) -> ll.Value:
+        """Returns `c` and the products of the numbers in the groups `a` and `b`."""
+        numbers = ll.VectorType(I16, 2 * self.lanes)
+        factors = [self.builder.bitcast(groups, numbers) for groups in (a, b)]
+        return self.builder.add(c, self.call(self.INSTRUCTIONS[self.lanes], self.vector, *factors))
+
+
+class Widened(Groups):
+    """Vectors of groups of two bytes, which are extended to 16 bits when they are read."""
+
+    def __init__(self, like: Vectors, signed: bool) -> None:
+        super().__init__(like)
+        self.stored, self.signed = I16, signed
+
+    def load(self, pointer: ll.Value, mask: ll.Value | None = None, otherwise: ll.Value | None = None) -> ll.Value:
+        found = load_vector(self, pointer, ll.VectorType(I8, 2 * self.lanes), mask, otherwise)
+        return self.builder.bitcast(widened(self, found, self.signed), self.vector)
+
+
+class Widening(Vectors):
+    """Vectors of bytes that are written as 16 bits each."""
+
+    def __init__(self, like: Vectors, signed: bool) -> None:
+        super().__init__(like.builder, like.target, I16, like.lanes)
+        self.signed = signed
+
+    def store(self, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
+        super().store(widened(self, value, self.signed), pointer, mask)
+
+
+def widened(e: Vectors, value: ll.Value, signed: bool) -> ll.Value:
+    """Returns bytes with or without sign as numbers of 16 bits."""
+    return (e.builder.sext if signed else e.builder.zext)(value, ll.VectorType(I16, value.type.count))
+
+
 class Flipped(Vectors):
     """Vectors of bytes that are written with the other sign bit."""
 
@@ -98,10 +146,13 @@ class DotTemplate(Template):
     ) -> None:
         assert plan.tiling.matrix is not None
         is_float = plan.tiling.matrix.operands == "bf16"
-        self.flips = not is_float and operands[0].signed == operands[1].signed
-        dots = Pairs(sums, exact=False) if is_float else Dots(sums, unsigned_lhs=operands[1].signed)
+        self.widens = plan.tiling.matrix.widens
+        self.flips = not (is_float or self.widens) and operands[0].signed == operands[1].signed
+        bytes_of = Words(sums) if self.widens else Dots(sums, unsigned_lhs=operands[1].signed)
+        dots = Pairs(sums, exact=False) if is_float else bytes_of
         super().__init__(dots, dots, plan, operands, sink, inline)
         self.raw, self.groups = self.lhs.e, Groups(sums)
+        self.groups_of_rhs = Widened(sums, operands[1].signed) if self.widens else self.groups
         self.depth = together(plan.tiling.matrix)
         self.element_bytes = 4 // self.depth
         self.guard = underflow.Guard(dots, self.in_blocks) if is_float else None
@@ -133,6 +184,7 @@ class DotTemplate(Template):
         problem, raw = self.problem, self.raw
         source = Source(raw, problem.lhs, self.lhs.base, unit.lhs, problem.rows, problem.reduction, aligned=True)
         writer = Flipped(raw.builder, raw.target, I8, raw.lanes) if self.flips else raw
+        writer = Widening(raw, self.signs[0]) if self.widens else writer
         steps, pitch = (block.begin, block.end), self.lhs_pitch * self.depth
         matrix_packing.emit_rows(source, unit.rows, steps, self.lhs_room, pitch, writer)
         if self.guard is not None:
@@ -218,7 +270,7 @@ class DotTemplate(Template):
         if self.tiling.pack_lhs:
             rows, step = self._packed_rows(unit, tile)
             rows += [self._row_of_signs()] * self.adds_row
-            return Stream(self.groups, self.groups, lambda _: rows, (0, 1), groups, step, data, pitch, ahead)
+            return Stream(self.groups, self.groups_of_rhs, lambda _: rows, (0, 1), groups, step, data, pitch, ahead)
         start = self.lhs.shifted(unit.lhs, block.start)
         pointers = self.lhs.pointers(start, tile.row, tile.count)
         taps = (0, 1) if self.reduction.taps == 1 else block.taps

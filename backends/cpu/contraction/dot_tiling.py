@@ -25,6 +25,9 @@ def choose(
     operands are `alike`, the sign bits of one are flipped, which is packed for it."""
     lanes, rows, columns, total = matrix.columns, problem.rows, problem.columns, problem.reduction.extent
     constant = constant_rhs and interleaves(problem, matrix)
+    if matrix.widens and not constant:
+        return None
+    alike = alike and not matrix.widens
     along = lies_across(problem.rhs, problem.reduction, columns)
     least = 1 if constant else LEAST_ROWS_ALONG if along else LEAST_ROWS_ACROSS
     if rows.extent < least or is_mostly_padding(problem, matrix):
@@ -34,9 +37,9 @@ def choose(
     threads = max(1, min(target.threads, pieces))
     panels, tiles = _tiles(problem, lanes, target.vector_registers, threads, knobs, alike)
     # Rows of bf16 are searched for small numbers, which is simple where they are packed.
-    pack_lhs = alike or matrix.operands == "bf16" or not _lies_in_place(problem, matrix.depth)
-    size = storage_bytes(matrix.operands)
-    cache, row_bytes = target.cache_bytes[1], panels.size * lanes * size
+    pack_lhs = alike or matrix.widens or matrix.operands == "bf16" or not _lies_in_place(problem, matrix.depth)
+    size, rhs_size = 4 // matrix.depth, storage_bytes(matrix.operands)
+    cache, row_bytes = target.cache_bytes[1], panels.size * lanes * rhs_size
     reduction = _blocks(problem, int(knobs.panel_share * cache) // row_bytes, matrix.depth, pack_lhs)
     most_rows = int(tiling.LHS_SHARE * cache) // (size * reduction.most_steps) if pack_lhs else rows.extent
     sums = int(tiling.SUMS_SHARE * cache) // (panels.size * lanes * storage_bytes(matrix.accumulate))

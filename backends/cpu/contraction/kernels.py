@@ -12,6 +12,7 @@ from trivium.backends.cpu.contraction import matrix_tiling
 from trivium.backends.cpu.contraction.along_memory import has_tiny_matrices, slides_along_memory, sums_along_memory
 from trivium.backends.cpu.contraction.dot_template import DotTemplate
 from trivium.backends.cpu.contraction.image_template import ImageTemplate
+from trivium.backends.cpu.contraction.matrix_packing import LANES
 from trivium.backends.cpu.contraction.matrix_template import ROW_BYTES, MatrixTemplate
 from trivium.backends.cpu.contraction.needed import EVERYTHING, Needed
 from trivium.backends.cpu.contraction.plan import Plan, plan
@@ -220,7 +221,8 @@ class Lowering:
         def operand(access: Access, matrix: MatrixInstruction | None) -> Operand:
             base, dtype = buffers[access.buffer], access.buffer.dtype
             if matrix is not None:
-                whole = Vectors(code.builder, self.target, memory_type(dtype), ROW_BYTES // storage_bytes(dtype))
+                row_bytes = max(LANES, matrix.columns * matrix.depth) if matrix.widens else ROW_BYTES
+                whole = Vectors(code.builder, self.target, memory_type(dtype), row_bytes // storage_bytes(dtype))
                 return Operand(base, whole, dtype in SIGNED)
             return Operand(base, e if dtype == contraction.accumulate else Converted(e, dtype))
 

@@ -52,9 +52,9 @@ def _transpose_rows(source: Source, rows: Bounds, steps: Bounds, target: ll.Valu
         start = e.at(base, (steps[0] + along.index) * stride + loop.index)
         masks = [e.conjunction(mask, e.builder.icmp_signed(">", left, i64(j))) for j in range(LANES)]
         square = transposed(e, [e.load(e.at(start, j * stride), one) for j, one in enumerate(masks)])
-        corner = e.at(target, (loop.index - rows[0]) * pitch + along.index)
+        corner = writer.at(target, (loop.index - rows[0]) * pitch + along.index)
         for i, vector in enumerate(square):
-            writer.store(vector, e.at(corner, i * pitch))
+            writer.store(vector, writer.at(corner, i * pitch))
 
 
 def emit_columns(

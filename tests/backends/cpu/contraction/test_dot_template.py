@@ -22,7 +22,7 @@ from tests.backends.cpu.contraction.cases import (
 )
 from tests.backends.cpu.contraction.tiles import BF16, BYTES, PLAIN, TURNED, assembly, bytes_of
 from trivium.backends.cpu.contraction.kernels import Lowering
-from trivium.backends.cpu.target import PAIRS, VNNI, host, level
+from trivium.backends.cpu.target import PAIRS, VNNI, CpuTarget, emulated, host, level
 
 TARGET = replace(host(), matrix_instructions=(VNNI,))
 """This processor, without its instructions for tiles."""
@@ -33,9 +33,20 @@ has_dots = pytest.mark.skipif(
 )
 
 
-def assert_exact(case: Case, wanted: np.ndarray, constants: set[str], threads: int = 1) -> None:
-    assert Lowering(case.kernel, TARGET, frozenset(constants)).tiling.matrix is VNNI
-    np.testing.assert_array_equal(case.run(constants, threads, TARGET), wanted.astype(np.int32))
+def assert_exact(
+    case: Case, wanted: np.ndarray, constants: set[str], threads: int = 1, target: CpuTarget = TARGET
+) -> None:
+    assert Lowering(case.kernel, target, frozenset(constants)).tiling.matrix is target.matrix_instructions[0]
+    np.testing.assert_array_equal(case.run(constants, threads, target), wanted.astype(np.int32))
+
+
+@pytest.fixture(params=["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+def widening(request: pytest.FixtureRequest) -> CpuTarget:
+    """A processor with instructions for pairs of 16 bits only."""
+    found = emulated(request.param)
+    if not found.matrix_instructions:
+        pytest.skip("this processor has shorter vectors, or other instructions")
+    return found
 
 
 @has_dots
@@ -80,6 +91,35 @@ def test_convolutions(name: str, one: str, other: str) -> None:
     wanted = reference(lhs.astype(np.int32), rhs.astype(np.int32), window)
     constants = {"rhs"} if image[1] % 4 == 0 else set()
     assert_exact(convolution(lhs, rhs, window, LAYOUTS["channels last"]), wanted, constants)
+
+
+@pytest.mark.parametrize(("one", "other"), SIGNS)
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_bytes_that_are_extended(widening: CpuTarget, one: str, other: str, rows: int) -> None:
+    """One tile or several, rows along and across memory, one block or two; terms that are no whole vectors."""
+    for terms, threads in ((130, 1), (8212, 2)):
+        lhs, rhs = bytes_of(one, 1, rows, terms), bytes_of(other, 1, terms, 50)
+        wanted = lhs.astype(np.int32) @ rhs.astype(np.int32)
+        for order in (PLAIN, TURNED):
+            assert_exact(matmul(lhs, rhs, (order, PLAIN, PLAIN)), wanted, {"rhs"}, threads, widening)
+
+
+@pytest.mark.parametrize(("one", "other"), [(-128, -128), (255, 255), (255, -128)])
+def test_sums_of_extreme_bytes_that_are_extended(widening: CpuTarget, one: int, other: int) -> None:
+    """Neither pairs of products nor sums saturate; those of 33 thousand products of bytes without sign wrap."""
+    lhs, rhs = (np.full(shape, number, np.uint8 if number > 127 else np.int8)
+                for shape, number in (((1, 20, 33100), one), ((1, 33100, 20), other)))  # fmt: skip
+    wanted = lhs.astype(np.int32) @ rhs.astype(np.int32)
+    assert_exact(matmul(lhs, rhs), wanted, {"rhs"}, target=widening)
+
+
+@pytest.mark.parametrize(("one", "other"), SIGNS)
+@pytest.mark.parametrize("name", ["padded", "grouped"])
+def test_convolutions_of_bytes_that_are_extended(widening: CpuTarget, name: str, one: str, other: str) -> None:
+    image, kernel, window = CONVOLUTIONS[name]
+    lhs, rhs = bytes_of(one, *image), bytes_of(other, *kernel)
+    wanted = reference(lhs.astype(np.int32), rhs.astype(np.int32), window)
+    assert_exact(convolution(lhs, rhs, window, LAYOUTS["channels last"]), wanted, {"rhs"}, target=widening)
 
 
 @pytest.mark.parametrize(("one", "other"), SIGNS)

@@ -70,6 +70,17 @@ def test_tiles_come_first() -> None:
     assert tiling(8, 64, 128, False, target=both).matrix is VNNI
 
 
+def test_bytes_that_are_extended() -> None:
+    """Constants only: extending them during the run would take the time. Rows are packed, whatever their sign."""
+    target = level("x86-64-v3")
+    (words,) = target.matrix_instructions
+    for kind in ("i8", "ui8"):
+        found = tiling(64, 64, 128, True, kind, target=target)
+        assert (found.matrix, found.rhs, found.pack_lhs) == (words, Rhs.CONSTANT, True)
+    assert tiling(64, 64, 128, False, target=target).matrix is None
+    assert tiling(64, 64, 127, True, target=target).matrix is None
+
+
 def test_pairs_of_bf16() -> None:
     """Rows are packed, and searched for small numbers."""
     target = replace(level("x86-64-v4"), matrix_instructions=(PAIRS,))
