@@ -13,9 +13,9 @@ from trivium.compiler.target import MatrixInstruction, Target
 MOST_ROWS = 10
 """The maximal number of rows in a tile: each needs a register for its address, and the broadcasts of many rows fall on
 few sets of the first-level cache."""
-SHORTEST_RUN = 16
+SHORTEST_RUN, SHORTEST_RUN_OF_FEW, FEW_PANELS = 16, 4, 2
 """The number of steps below which setting up the rows' addresses would cost more than packing lhs, if each must be
-checked for padding."""
+checked for padding; for up to a few panels, each of which sets them up again, it is the second number."""
 SHORTEST_SAFE_RUN = 3
 """The same, if no address needs to be checked."""
 LONGEST_STEP = 1024
@@ -222,7 +222,8 @@ def choose(
     panels, tiles = tiles_of(problem, lanes, target.vector_registers, threads, wide)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles, reading.rhs)
     rhs = Rhs.IN_PLACE if streams else Rhs.PACKED if rhs is Rhs.DIRECT and not whole else rhs
-    shortest = SHORTEST_RUN if problem.lhs.windows else SHORTEST_SAFE_RUN
+    shortest = SHORTEST_RUN_OF_FEW if panels.count <= FEW_PANELS else SHORTEST_RUN
+    shortest = shortest if problem.lhs.windows else SHORTEST_SAFE_RUN
     uneven = rhs is not Rhs.DIRECT and run < min(shortest, total)
     pack_lhs = not problem.elementwise and (uneven or reading.lhs)
     if pack_lhs or rhs is Rhs.DIRECT:
