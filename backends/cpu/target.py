@@ -77,7 +77,7 @@ class Level:
     half: bool
     ldexp: bool = False
     orders_zeros: bool = False
-    looks_up: bool = False
+    looks_up: int = 0
     sorts_keys: bool = False
     wide_products: bool = False
     masks_apart: bool = False
@@ -88,12 +88,14 @@ SSE = "+cx16,+sahf,+popcnt,+sse3,+ssse3,+sse4.1,+sse4.2"
 AVX2 = f"{SSE},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+xsave"
 AVX512 = f"{AVX2},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
 AVX2_FACTS = {"fma": True, "half": True, "sorts_keys": True, "wide_products": True}
-AVX512_FACTS = {"ldexp": True, "orders_zeros": True, "looks_up": True, "masks_apart": True}
+AVX512_FACTS = {"ldexp": True, "orders_zeros": True, "masks_apart": True}
+TABLES = {64: 16, 32: 8}
+"""How many numbers of f32 a table has, by the bytes of a vector."""
 
 LEVELS = {
     "x86-64-v2": Level(LINUX_X86, "x86-64-v2", SSE, 16, 16, fma=False, half=False),
-    "x86-64-v3": Level(LINUX_X86, "x86-64-v3", AVX2, 32, 16, **AVX2_FACTS),
-    "x86-64-v4": Level(LINUX_X86, "x86-64-v4", AVX512, 64, 32, **AVX2_FACTS, **AVX512_FACTS),
+    "x86-64-v3": Level(LINUX_X86, "x86-64-v3", AVX2, 32, 16, looks_up=TABLES[32], **AVX2_FACTS),
+    "x86-64-v4": Level(LINUX_X86, "x86-64-v4", AVX512, 64, 32, looks_up=TABLES[64], **AVX2_FACTS, **AVX512_FACTS),
     "aarch64": Level(LINUX_ARM, "generic", "+fp-armv8,+neon", 16, 32, fma=True, half=True),
 }
 """The x86-64 psABI's levels (SSE 4.2, AVX2, AVX-512), and Armv8-A with Neon, which every 64-bit Arm processor has."""
@@ -187,7 +189,7 @@ def host() -> CpuTarget:
         half=bool(features.get("f16c")) if x86 else True,
         ldexp=x86 and bool(features.get("avx512dq")),
         orders_zeros=x86 and bool(features.get("avx512dq") and features.get("avx512vl")),
-        looks_up=x86 and vector_bytes == 64,
+        looks_up=TABLES.get(vector_bytes, 0) if x86 and features.get("fma") else 0,
         sorts_keys=x86 and vector_bytes > 16,
         ends=True,
         wide_products=x86 and vector_bytes > 16,
@@ -230,5 +232,5 @@ def emulated(name: str) -> CpuTarget:
     ):
         facts["matrix_instructions"] = ()
     shared = ("orders_zeros", "looks_up", "sorts_keys", "wide_products")
-    facts |= {name: getattr(here, name) and getattr(described, name) for name in shared}
+    facts |= {name: min(getattr(here, name), getattr(described, name)) for name in shared}
     return replace(described, triple=here.triple, cpu=here.cpu, features=here.features, **facts)

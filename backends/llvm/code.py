@@ -197,6 +197,12 @@ class Code:
     def copysign(self, magnitude: ll.Value, sign: ll.Value) -> ll.Value:
         return self.intrinsic("llvm.copysign", magnitude, sign)
 
+    def with_sign(self, magnitude: ll.Value, sign: ll.Value) -> ll.Value:
+        """Returns `copysign` of a magnitude whose sign bit is not set, which takes an instruction less."""
+        integer = I64 if element(sign.type) == F64 else I32
+        bit = self.both(self.bits(sign, integer), -(1 << (integer.width - 1)))
+        return self.bits(self.either(self.bits(magnitude, integer), bit), element(sign.type))
+
     # Integers
 
     def iadd(self, a: ll.Value, b: ll.Value | Number) -> ll.Value:

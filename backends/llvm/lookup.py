@@ -11,11 +11,14 @@ from trivium.backends.llvm.whole_vectors import applied
 
 SIZE = 16
 """The numbers in a table, and the lanes of the instruction."""
+SHORT = 8
+"""The same on processors with vectors half as wide."""
+INSTRUCTIONS = {SIZE: "llvm.x86.avx512.permvar.sf.512", SHORT: "llvm.x86.avx2.permps"}
 
 
-def is_possible(code: Code) -> bool:
-    """Whether the target has the instruction."""
-    return code.target.looks_up
+def is_possible(code: Code, size: int = SIZE) -> bool:
+    """Whether the target has the instruction for tables of `size` numbers."""
+    return code.target.looks_up >= size
 
 
 def rows(code: Code, tables: Sequence[Sequence[float]], index: ll.Value) -> Iterator[ll.Value]:
@@ -24,10 +27,10 @@ def rows(code: Code, tables: Sequence[Sequence[float]], index: ll.Value) -> Iter
 
 
 def _row(code: Code, table: Sequence[float], index: ll.Value) -> ll.Value:
-    vector = ll.VectorType(F32, SIZE)
+    vector = ll.VectorType(F32, len(table))
     numbers = Literal(vector, f"<{', '.join(f'float {literal(F32, number).constant}' for number in table)}>")
 
     def select(places: ll.Value) -> ll.Value:
-        return code.call("llvm.x86.avx512.permvar.sf.512", vector, numbers, places)
+        return code.call(INSTRUCTIONS[len(table)], vector, numbers, places)
 
-    return applied(code, SIZE, select, index)
+    return applied(code, len(table), select, index)

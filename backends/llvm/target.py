@@ -47,8 +47,8 @@ class LlvmTarget(Target):
     constant_space: int = 0
     """The address space of constants in a module, such as tables."""
 
-    looks_up: bool = False
-    """Whether lanes select from tables of 16 numbers of f32 in a register."""
+    looks_up: int = 0
+    """How many numbers of f32 are in the tables in a register that lanes select from: 16 or 8, or 0 if they cannot."""
 
     ldexp: bool = False
     """Whether scaling by a power of two is an instruction on whole vectors."""

@@ -1,11 +1,12 @@
-"""The hyperbolic tangent in f32: by polynomials of parts of its domain, or by one formula."""
+"""The hyperbolic tangent in f32: by polynomials of 16 parts of its domain, by steps from eight known results, or by one
+formula."""
 
 from __future__ import annotations
 
 import llvmlite.ir as ll
 
 from trivium.backends.llvm import lookup
-from trivium.backends.llvm.code import Code
+from trivium.backends.llvm.code import I32, Code
 from trivium.backends.llvm.math.by_parts import ByParts
 from trivium.backends.llvm.math.exponential import Exponential
 
@@ -48,16 +49,39 @@ COEFFICIENTS = (
     ),
 )  # fmt: skip
 PARTS = ByParts(0.8, LAST, CENTRES, COEFFICIENTS)
+STEP = 1.2071654
+"""The distance between the middles of eight parts: the multiples of this number of which the hyperbolic tangents are
+the nearest to numbers of f32."""
+END = 9.05
+"""tanh is 1 before this number, which is in the last part."""
+SHIFT = 1.5 * 2.0**23
+MIDDLES = 0.0, 0.8358272, 0.98413247, 0.9985707, 0.9998721, 0.99998856, 0.999999, 0.99999994
+REST = 1.0, 0.30139294, 0.031483304, 0.0028565873, 0.00025578932, 2.2877179e-05, 2.0458626e-06, 1.8295589e-07
+"""tanh(n STEP), and 1 less its square"""
+RATIO = -0.00019404298, 0.0021112622, -0.022221636, 0.3333333, 1.0
+"""r / tanh(r) in r^2 for |r| <= STEP / 2"""
 
 
 def tanh(code: Code, x: ll.Value, exp: Exponential) -> ll.Value:
-    """By parts; or x + x^3 P(x^2) near 0, and further out e / (e + 2), where e = exp(2 |x|) - 1"""
+    """By parts or steps; or x + x^3 P(x^2) near 0, and further out e / (e + 2), where e = exp(2 |x|) - 1"""
     a = code.abs(x)
     if lookup.is_possible(code):
         return code.copysign(PARTS(code, code.select(code.compare(">", a, LAST), LAST, a)), x)
+    if lookup.is_possible(code, lookup.SHORT):
+        return code.with_sign(_by_step(code, code.select(code.compare(">", a, END), END, a)), x)
     square = code.mul(x, x)
     small = code.fma(code.mul(x, square), code.polynomial(square, SMALL), x)
     limited = code.select(code.compare(">", a, 10.0), 10.0, a)
     e = exp.less_one(code, code.add(limited, limited))
     large = code.div(e, code.add(e, 2.0))
     return code.copysign(code.select(code.compare("<", a, LIMIT), small, large), x)
+
+
+def _by_step(code: Code, a: ll.Value) -> ll.Value:
+    """tanh(m + r) = t + (1 - t^2) u / (1 + t u), where t = tanh(m) and u = tanh(r). With one division, as 1 / u is
+    P(r^2) / r."""
+    rounded = code.fma(a, 1 / STEP, SHIFT)
+    r = code.fma(code.sub(rounded, SHIFT), -STEP, a)
+    t, rest = lookup.rows(code, (MIDDLES, REST), code.bits(rounded, I32))
+    below = code.fma(t, r, code.polynomial(code.mul(r, r), RATIO))
+    return code.add(code.div(code.mul(rest, r), below), t)

@@ -115,6 +115,19 @@ def test_polynomials_have_their_highest_power_first() -> None:
     assert array.tolist() == [2 * 1.5**3 - 3 * 1.5**2 + 7]
 
 
+@pytest.mark.parametrize(("scalar", "dtype"), [(F32, np.float32), (F64, np.float64)], ids=["f32", "f64"])
+def test_magnitudes_take_the_sign_of_another_number(scalar: ll.Type, dtype: type) -> None:
+    vector = ll.VectorType(scalar, 4)
+
+    def emit(code: Code, pointer: ll.Value) -> None:
+        sign = memory.load_vector(code, pointer, vector)
+        memory.store_vector(code, code.with_sign(literal(vector, 1.5), sign), pointer)
+
+    array = np.array([-0.0, 0, -np.inf, 7], dtype)
+    of_memory(emit)(array.ctypes.data)
+    assert array.tolist() == [-1.5, 1.5, -1.5, 1.5]
+
+
 def test_fused_products_are_rounded_once() -> None:
     """On every target. Other products are fused with a sum only where an instruction does it."""
     x = 1 + 2.0**-30

@@ -14,6 +14,7 @@ from tests.backends.harness import elementwise, run
 from tests.backends.llvm.running import of_memory
 from trivium.backends.cpu.target import host
 from trivium.backends.llvm.code import F32, Code
+from trivium.backends.llvm.lookup import SHORT, SIZE
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.memory import load_vector, store_vector
 from trivium.backends.llvm.numbers import i64
@@ -23,8 +24,9 @@ EVERYTHING = (-np.inf, np.inf)
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, -1e-40, 89, -104, 2, 1e30, 3e38]
 NAN, INF = np.nan, np.inf
 
-WAYS = [way for way in (False, True) if not way or host().looks_up]
-"""Whether a function uses the instructions that look coefficients up and scale: both, if this processor has them."""
+WAYS = [size for size in (0, SHORT, SIZE) if size <= host().looks_up]
+"""How many coefficients the instructions look up that a function uses, as far as this processor has them; those that
+look up most also scale."""
 
 Reference = Callable[[np.ndarray], np.ndarray]
 Exact = Callable[[mpmath.mpf], mpmath.mpf]
@@ -108,12 +110,12 @@ def expect_limits(op: str, name: str, values: Sequence[float]) -> None:
     np.testing.assert_array_equal(np.signbit(got[wanted == 0]), np.signbit(wanted[wanted == 0]))
 
 
-def in_lanes(function: Callable[[Code, ll.Value], ll.Value], x: np.ndarray, lanes: int, looks_up: bool) -> np.ndarray:
+def in_lanes(function: Callable[[Code, ll.Value], ll.Value], x: np.ndarray, lanes: int, looks_up: int) -> np.ndarray:
     """Returns a function of numbers of f32, computed in `lanes`, which divide them."""
     vector = ll.VectorType(F32, lanes)
 
     def emit(code: Code, pointer: ll.Value) -> None:
-        code.target = replace(code.target, looks_up=looks_up, ldexp=looks_up, orders_zeros=looks_up)
+        code.target = replace(code.target, looks_up=looks_up, ldexp=looks_up == SIZE, orders_zeros=looks_up == SIZE)
         with counted(code, 0, x.size, lanes) as loop:
             place = code.builder.gep(pointer, [i64(loop.index)], source_etype=F32)
             if lanes == 1:
@@ -127,7 +129,7 @@ def in_lanes(function: Callable[[Code, ll.Value], ll.Value], x: np.ndarray, lane
 
 
 def expect_lanes_not_to_matter(
-    function: Callable[[Code, ll.Value], ll.Value], looks_up: bool, wanted: Sequence[float], edge: float
+    function: Callable[[Code, ll.Value], ll.Value], looks_up: int, wanted: Sequence[float], edge: float
 ) -> None:
     """Requires the same bits on any number of lanes, and `wanted` for NaN, inf, -inf, -0 and 0."""
     numbers = [NAN, INF, -INF, -0.0, 0.0, 1e-45, -1e-40, edge]

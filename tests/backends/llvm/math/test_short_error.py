@@ -1,4 +1,4 @@
-"""Both ways to compute the error function in f32 are accurate, on any number of lanes."""
+"""All ways to compute the error function in f32 are accurate, on any number of lanes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trivium.backends.llvm.math.short_error import LAST, erf
 
 
 @pytest.mark.parametrize("looks_up", WAYS)
-def test_accuracy(looks_up: bool) -> None:
+def test_accuracy(looks_up: int) -> None:
     x = samples(500_000)
     x = np.concatenate([x, np.arange(5000, dtype=np.float32) / 1024])
     x = x[~np.isnan(x)]
@@ -23,5 +23,5 @@ def test_accuracy(looks_up: bool) -> None:
 
 
 @pytest.mark.parametrize("looks_up", WAYS)
-def test_lanes_do_not_matter(looks_up: bool) -> None:
+def test_lanes_do_not_matter(looks_up: int) -> None:
     expect_lanes_not_to_matter(erf, looks_up, [NAN, 1, -1, 0, 0], LAST)
