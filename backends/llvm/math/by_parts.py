@@ -1,5 +1,5 @@
-"""Functions of f32 on an interval that is divided into 16 parts, each with a separate polynomial, on processors whose
-lanes select coefficients from registers."""
+"""Functions of f32 on an interval that is divided into 16 or 8 parts, each with a separate polynomial, on processors
+whose lanes select coefficients from registers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from trivium.backends.llvm import lookup
 from trivium.backends.llvm.code import I32, Code
 
 FIRST = 0.5
-FRACTION = 21
-"""The bits of a number of f32 below the two highest of its fraction."""
+FRACTION = {lookup.SIZE: 21, lookup.SHORT: 22}
+"""The bits of a number of f32 below those of its fraction that are in a part's number, by how many parts there are."""
 
 
 @dataclass(frozen=True)
 class ByParts:
-    """A function from 0 to `last`. Four parts are between each two powers of two of `scale` * x + FIRST, so that they
-    become wider; the low bits of that sum's exponent and the high bits of its fraction are a part's number.
-    `coefficients` are those of polynomials in the distance from each part's centre, from the highest power down."""
+    """A function from 0 to `last`. Four parts of 16, or two of 8, are between each two powers of two of `scale` * x +
+    FIRST, so that they become wider; the low bits of that sum's exponent and the high bits of its fraction are a
+    part's number. `coefficients` are those of polynomials in the distance from each part's centre, from the highest
+    power down."""
 
     scale: float
     last: float
@@ -28,7 +29,8 @@ class ByParts:
     coefficients: Sequence[Sequence[float]]
 
     def __call__(self, code: Code, x: ll.Value) -> ll.Value:
-        number = code.lshr(code.bits(code.fma(x, self.scale, FIRST), I32), FRACTION)
+        fraction = FRACTION[len(self.centres)]
+        number = code.lshr(code.bits(code.fma(x, self.scale, FIRST), I32), fraction)
         centre, found, *others = lookup.rows(code, (self.centres, *self.coefficients), number)
         step = code.sub(x, centre)
         for coefficient in others:

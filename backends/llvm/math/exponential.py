@@ -143,11 +143,13 @@ class Exponential:
         rounded, _, r = self.parts(code, x, low)
         return self.integer_of(code, rounded), r
 
-    def parts(self, code: Code, x: ll.Value, low: ll.Value | None = None) -> tuple[ll.Value, ll.Value, ll.Value]:
-        """Returns n + `shift`, n and r of `split`, as floats."""
+    def parts(
+        self, code: Code, x: ll.Value, low: ll.Value | None = None, more: int = 0
+    ) -> tuple[ll.Value, ll.Value, ll.Value]:
+        """Returns n + `shift` + `more`, n and r of `split`, as floats."""
         high_part, low_part = self.ln2
-        rounded = code.fma(x if low is None else code.add(x, low), LOG2_E, self.shift)
-        n = code.sub(rounded, self.shift)
+        rounded = code.fma(x if low is None else code.add(x, low), LOG2_E, self.shift + more)
+        n = code.sub(rounded, self.shift + more)
         r = code.fma(n, -high_part, x)
         return rounded, n, code.fma(n, -low_part, r if low is None else code.add(r, low))
 
