@@ -3,6 +3,9 @@ registers, or by one formula."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import llvmlite.ir as ll
 
 from trivium.backends.llvm import lookup
@@ -15,12 +18,35 @@ ERFC_LOG = (
     0.0001603981072548777, 0.019153062254190445, -0.10277783125638962, -0.6366193890571594, 5.604632491440498e-08,
 )  # fmt: skip
 """log(erfc(x)) / x for 0 <= x <= 4, less ERFC_LOG_FIRST"""
-PART = 67 / 256
-"""Parts are this wide, and their middles multiples of it; the product with a number of four bits is exact."""
 SHIFT = 1.5 * 2.0**23
-LAST = 4.05
-"""erf is 1 from here on, and the last part does not end before."""
-TABLE = (
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of the domain are `width` wide, and their middles are multiples of that, beginning with 0. erf is 1 from
+    `last` on, which is in the last part. `table` has, for each part, the coefficients of erf in the distance from its
+    middle, the last one erf(middle); near 0, those of erf(x) - x."""
+
+    width: float
+    last: float
+    table: Sequence[Sequence[float]]
+
+    def __call__(self, code: Code, a: ll.Value) -> ll.Value:
+        """Returns erf(a) for a >= 0."""
+        a = code.select(code.compare(">", a, self.last), self.last, a)
+        # The sum is rounded to an integer, which is then in the low bits.
+        rounded = code.fma(a, 1 / self.width, SHIFT)
+        number = code.sub(rounded, SHIFT)
+        step = code.fma(number, -self.width, a)
+        *others, middle = lookup.rows(code, self.table, code.bits(rounded, I32))
+        slope = others[0]
+        for coefficient in others[1:]:
+            slope = code.fma(slope, step, coefficient)
+        start = code.select(code.compare("==", number, 0.0), a, middle)
+        return code.fma(slope, step, start)
+
+
+COEFFICIENTS = (
     (
         0.11092084, 0.07675483, 0.0005461809, -0.057928894, -0.06686689, -0.039464306, -0.007398407, 0.010064357,
         0.012737189, 0.008723557, 0.0043419627, 0.0017005958, 0.0005426112, 0.00014371183, 3.196049e-05,
@@ -50,27 +76,38 @@ TABLE = (
         0.9997855, 0.99995327, 0.99999106, 0.9999985, 0.99999976, 1.0,
     ),
 )  # fmt: skip
-"""For each part, the coefficients of erf in the distance from its middle, the last one erf(middle). Near 0, those of
-erf(x) - x."""
+SIXTEEN = Parts(67 / 256, 4.05, COEFFICIENTS)
+COEFFICIENTS_OF_8 = (
+    (
+        -0.019815147, -0.047504354, 0.008454801, 0.01656471, -0.0011087925, -0.002491657, -0.00043708849,
+        0.001133321,
+    ),
+    (
+        0.118359715, 0.0013445927, -0.06572492, -0.008072325, 0.012549786, 0.0044169584, 0.00057083316,
+        3.4774544e-05,
+    ),
+    (
+        -0.00069995533, 0.1834476, 0.05355426, -0.048385046, -0.028484358, -0.00561435, -0.00052301586,
+        -0.00014616491,
+    ),
+    (-0.37608802, -0.12968504, 0.14955848, 0.12593019, 0.03670193, 0.005119995, 0.0003723687, 1.4649525e-05),
+    (
+        -6.5028405e-07, -0.44888076, -0.39527833, -0.15108758, -0.029709198, -0.003170508, -0.00018786066,
+        -3.0896542e-06,
+    ),
+    (0.12837917, 0.8584243, 0.37795737, 0.09631094, 0.014203727, 0.0012123433, 5.9889542e-05, 1.7124615e-06),
+    (0.0, 0.5404041, 0.8608663, 0.9734818, 0.9969041, 0.9997823, 0.9999909, 0.99999976),
+)  # fmt: skip
+EIGHT = Parts(0.52291423, 3.9198, COEFFICIENTS_OF_8)
+"""The multiples of this width are those of which erf is the nearest to numbers of f32."""
 
 
 def erf(code: Code, x: ll.Value) -> ll.Value:
-    return _by_parts(code, x) if lookup.is_possible(code) else _by_logarithm(code, x)
-
-
-def _by_parts(code: Code, x: ll.Value) -> ll.Value:
-    a = code.abs(x)
-    a = code.select(code.compare(">", a, LAST), LAST, a)
-    # The sum is rounded to an integer, which is then in the low bits.
-    rounded = code.fma(a, 1 / PART, SHIFT)
-    number = code.sub(rounded, SHIFT)
-    step = code.fma(number, -PART, a)
-    *others, middle = lookup.rows(code, TABLE, code.bits(rounded, I32))
-    slope = others[0]
-    for coefficient in others[1:]:
-        slope = code.fma(slope, step, coefficient)
-    start = code.select(code.compare("==", number, 0.0), a, middle)
-    return code.copysign(code.fma(slope, step, start), x)
+    if lookup.is_possible(code):
+        return code.copysign(SIXTEEN(code, code.abs(x)), x)
+    if lookup.is_possible(code, lookup.SHORT):
+        return code.with_sign(EIGHT(code, code.abs(x)), x)
+    return _by_logarithm(code, x)
 
 
 def _by_logarithm(code: Code, x: ll.Value) -> ll.Value:
