@@ -40,7 +40,7 @@ class Exponential:
         """exp(x). Where no instruction scales by powers of two, it is worth a branch that most results are normal."""
         if code.target.extrema and code.target.lanes_apart and self.scalar == F32:
             return self._clamped(code, x)
-        if code.target.ldexp or not _is_whole(code, x):
+        if code.target.ldexp or not is_whole(code, x):
             return self._everywhere(code, x)
         limit = int((self.bias - 1) * math.log(2))
         return if_within(code, x, limit, lambda: self._normal(code, x), lambda: self._everywhere(code, x))
@@ -103,7 +103,7 @@ class Exponential:
 
     def logistic(self, code: Code, x: ll.Value) -> ll.Value:
         """1 / (1 + exp(-x)), with fewer operations near 0, where the result has the same bits"""
-        if not _is_whole(code, x):
+        if not is_whole(code, x):
             return self._logistic_everywhere(code, x)
         limit = int((self.digits + 0.5) * math.log(2))
         otherwise = functools.partial(self._logistic_everywhere, code, x)
@@ -207,6 +207,6 @@ def rsqrt(code: Code, x: ll.Value) -> ll.Value:
     return code.div(1.0, code.intrinsic("llvm.sqrt", x))
 
 
-def _is_whole(code: Code, x: ll.Value) -> bool:
+def is_whole(code: Code, x: ll.Value) -> bool:
     """Whether x is a vector, of which instructions compute all lanes at once."""
     return isinstance(x.type, ll.VectorType) and not code.target.lanes_apart

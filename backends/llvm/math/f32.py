@@ -4,15 +4,16 @@ units in the last place."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import llvmlite.ir as ll
 
 from trivium.backends.llvm.code import F32, F64, I32, I64, Code, shaped
-from trivium.backends.llvm.math import exponential, f64, short_exponential, short_tanh
+from trivium.backends.llvm.math import exponential, f64, short_exponential, short_log, short_tanh
 from trivium.backends.llvm.math.exponential import Exponential
 from trivium.backends.llvm.math.power import by_known_operand
-from trivium.backends.llvm.math.rare import unless_any
+from trivium.backends.llvm.math.rare import if_within, unless_any
 from trivium.backends.llvm.math.trigonometric import by_all_digits
 
 SQRT_HALF_BITS = 0x3F3504F3
@@ -47,6 +48,8 @@ ERF_INV_CENTRE = (
     -4.960181286151055e-06, 0.00021833328355569392, -0.0012529578525573015, -0.004176425747573376,
     0.2466423660516739, 1.5013480186462402,
 )  # fmt: skip
+ERF_INV_NEAR = 0.9966
+"""Up to here, w is less than 5."""
 ERF_INV_TAIL = (
     0.00011339602497173473, -0.00030545168556272984, -5.552860602620058e-05, 0.001479627564549446,
     -0.003596607595682144, 0.005689484998583794, -0.00763779878616333, 0.009444835595786572, 1.001675009727478,
@@ -58,6 +61,8 @@ in Approximating the erfinv function, 2011"""
 
 def log(code: Code, x: ll.Value) -> ll.Value:
     """log(x) = e ln 2 + log(m), where m is between sqrt(1/2) and sqrt(2)"""
+    if short_log.is_better(code):
+        return short_log.log(code, x)
     tiny = code.compare("<", x, 2.0**-126)
     scaled = code.select(tiny, code.mul(x, 2.0**23), x)
     shifted = code.isub(code.bits(scaled, I32), SQRT_HALF_BITS)
@@ -110,6 +115,20 @@ def tan(code: Code, x: ll.Value) -> ll.Value:
 
 
 def erf_inv(code: Code, x: ll.Value) -> ll.Value:
+    if not short_log.is_better(code):
+        return _erf_inv_everywhere(code, x, log)
+    everywhere = functools.partial(_erf_inv_everywhere, code, x, short_log.of_any)
+    if not exponential.is_whole(code, x):
+        return everywhere()
+    return if_within(code, x, ERF_INV_NEAR, lambda: _erf_inv_near_zero(code, x), everywhere)
+
+
+def _erf_inv_near_zero(code: Code, x: ll.Value) -> ll.Value:
+    w = code.builder.fneg(short_log.of_normal(code, _one_less_square(code, x)))
+    return code.mul(code.polynomial(code.sub(w, ERF_INV_MIDDLE), ERF_INV_CENTRE), x)
+
+
+def _erf_inv_everywhere(code: Code, x: ll.Value, log: Callable[[Code, ll.Value], ll.Value]) -> ll.Value:
     w = code.builder.fneg(log(code, _one_less_square(code, x)))
     central = code.compare("<", w, 5.0)
     tail_w = code.sub(code.intrinsic("llvm.sqrt", code.select(central, 5.0, w)), 3.0)

@@ -8,6 +8,9 @@ import llvmlite.ir as ll
 
 from trivium.backends.llvm.code import F64, I1, I32, I64, Code, element, literal, mangle, shaped
 
+SMALLEST_NORMAL, INFINITY = 0x00800000, 0x7F800000
+"""As the bits of f32."""
+
 
 def unless_any(
     code: Code, rare: ll.Value, fast: tuple[ll.Value, ...], otherwise: Callable[[], tuple[ll.Value, ...]]
@@ -29,7 +32,24 @@ def if_within(
 ) -> ll.Value:
     """Returns what `fast` computes if no lane of the vector x is a NaN or larger than `limit` in magnitude; if not,
     what `otherwise` does."""
-    with code.builder.if_else(_within(code, x, limit), likely=True) as (near, far):
+    return _by_all(code, _within(code, x, limit), fast, otherwise)
+
+
+def if_normal(code: Code, x: ll.Value, fast: Callable[[], ll.Value], otherwise: Callable[[], ll.Value]) -> ll.Value:
+    """Returns what `fast` computes if all lanes of the vector x, of f32, are positive, finite and normal numbers; if
+    not, what `otherwise` does."""
+    # As unsigned integers, the others are larger: those below wrap around.
+    above = _largest(code, code.isub(code.bits(x, I32), SMALLEST_NORMAL), "llvm.umax")
+    within = code.icompare("<", above, INFINITY - SMALLEST_NORMAL, signed=False)
+    return _by_all(code, within, fast, otherwise)
+
+
+def _by_all(
+    code: Code, condition: ll.Value, fast: Callable[[], ll.Value], otherwise: Callable[[], ll.Value]
+) -> ll.Value:
+    """Returns what `fast` computes if the condition holds in all lanes; if not, what `otherwise` does."""
+    condition = code.call(f"llvm.vector.reduce.and.{mangle(condition.type)}", I1, condition)
+    with code.builder.if_else(condition, likely=True) as (near, far):
         with near:
             short, after_short = fast(), code.builder.block
         with far:
@@ -38,13 +58,17 @@ def if_within(
 
 
 def _within(code: Code, x: ll.Value, limit: float) -> ll.Value:
-    """Compares magnitudes as integers, in which order NaN is above all numbers: the largest of several registers at
-    each place first."""
+    """Compares magnitudes as integers, in which order NaN is above all numbers."""
     integer = I64 if element(x.type) == F64 else I32
     magnitude = code.both(code.bits(x, integer), (1 << (integer.width - 1)) - 1)
-    while (lanes := magnitude.type.count) * integer.width > 8 * code.target.vector_bytes:
-        low, high = (tuple(range(at, at + lanes // 2)) for at in (0, lanes // 2))
-        magnitude = code.intrinsic("llvm.smax", code.shuffle(magnitude, low), code.shuffle(magnitude, high))
+    magnitude = _largest(code, magnitude, "llvm.smax")
     bound = code.bits(literal(shaped(element(x.type), magnitude.type), limit), integer)
-    within = code.icompare("<=", magnitude, bound)
-    return code.call(f"llvm.vector.reduce.and.{mangle(within.type)}", I1, within)
+    return code.icompare("<=", magnitude, bound)
+
+
+def _largest(code: Code, integers: ll.Value, larger: str) -> ll.Value:
+    """Returns one register: the largest of several ones at each place."""
+    while (lanes := integers.type.count) * element(integers.type).width > 8 * code.target.vector_bytes:
+        low, high = (tuple(range(at, at + lanes // 2)) for at in (0, lanes // 2))
+        integers = code.intrinsic(larger, code.shuffle(integers, low), code.shuffle(integers, high))
+    return integers
