@@ -1,10 +1,13 @@
-"""Recognizes ops that are written out: portable artifacts have no CHLO, so JAX passes `chlo.erfc` as the 60 ops into
-which StableHLO's own pass expands it. They become that op again, which backends compute faster and with a smaller
-error. Only this exact expansion is recognized, with all of its coefficients."""
+"""Recognizes ops that are written out: portable artifacts have no CHLO, so JAX passes `chlo.erfc` and `chlo.erf_inv` as
+the 60 and 40 ops into which StableHLO's own pass expands them. They become these ops again, which backends compute
+faster and with a smaller error. Only these exact expansions are recognized, with all of their coefficients. JAX also
+composes the normal distribution of `erf` and `erfc`, of which `erfc` alone is as accurate."""
 
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,9 +16,9 @@ from trivium.compiler.passes.manager import Pass
 from trivium.compiler.passes.patterns.matching import is_splat_of, splat
 from trivium.compiler.passes.rewriting import PatternSet, rewrite_to_fixpoint
 from trivium.ir.core import Block, Operation, Value
-from trivium.ir.decompositions.tensors import Scope, Tensor, exp, polynomial, where
+from trivium.ir.decompositions.tensors import Scope, Tensor, exp, log1p, polynomial, sqrt, where
 from trivium.ir.func import Module
-from trivium.ir.ops import Abs, Compare, Erfc, Select
+from trivium.ir.ops import Abs, Add, Compare, ComparisonDirection, Erf, Erfc, ErfInv, Negate, Select, Subtract
 from trivium.ir.types import F32, TensorType
 
 NEAR = (
@@ -28,13 +31,25 @@ ERF = (
 )  # fmt: skip
 """The coefficients of the expansion, which are those of the Cephes library."""
 LEAST = -88.7228394
+INVERSE_CENTRE = (
+    2.81022636e-8, 3.43273939e-7, -3.5233877e-6, -4.39150654e-6, 2.1858087e-4, -0.00125372503, -0.00417768164,
+    0.246640727, 1.50140941,
+)  # fmt: skip
+INVERSE_TAIL = (
+    -2.00214257e-4, 1.00950558e-4, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+    1.00167406, 2.83297682,
+)  # fmt: skip
+"""Those of M. Giles, Approximating the erfinv function, 2010"""
+
+Expansion = tuple[Value, Value]
+"""The argument and the result of ops that are written out."""
 
 EXPANSIONS = PatternSet()
 
 
 @dataclass(frozen=True)
 class Recognize(Pass):
-    """Afterwards, no expansion of `chlo.erfc` in f32 is left."""
+    """Afterwards, no expansion of `chlo.erfc` or `chlo.erf_inv` in f32 is left."""
 
     NAME: ClassVar[str] = "recognize"
 
@@ -45,20 +60,53 @@ class Recognize(Pass):
 @EXPANSIONS.pattern(Select)
 def erfc(op: Select) -> Operation | None:
     """select(|x| < 1, 1 - erf(x), ...) == erfc(x), as StableHLO expands it"""
-    test = op.pred.defining_op
-    if not isinstance(test, Compare) or not is_splat_of(test.rhs, 1.0):
+    return _recognized(op, ComparisonDirection.LT, _expanded_erfc, Erfc)
+
+
+@EXPANSIONS.pattern(Select)
+def erf_inv(op: Select) -> Operation | None:
+    """select(|x| == 1, x * inf, ...) == erf_inv(x), as StableHLO expands it"""
+    return _recognized(op, ComparisonDirection.EQ, _expanded_erf_inv, ErfInv)
+
+
+@EXPANSIONS.pattern(Select)
+def normal_distribution(op: Select) -> Operation | None:
+    """select(|x| < c, 1 + erf(x), select(x > 0, 2 - erfc(|x|), erfc(|x|))) == erfc(-x), for any c"""
+    near, test, far = op.on_true.defining_op, op.pred.defining_op, op.on_false.defining_op
+    if not isinstance(near, Add) or not isinstance(test, Compare) or not isinstance(far, Select):
         return None
-    magnitude, kind = test.lhs.defining_op, op.result.type
-    if not isinstance(magnitude, Abs) or not kind.is_static or kind.element_type is not F32:
+    erf, magnitude, side = near.rhs.defining_op, test.lhs.defining_op, far.pred.defining_op
+    above, below = far.on_true.defining_op, far.on_false.defining_op
+    if not isinstance(erf, Erf) or not isinstance(magnitude, Abs) or not isinstance(side, Compare):
         return None
-    argument, result = _expanded_erfc(kind)
+    if not isinstance(above, Subtract) or not isinstance(below, Erfc) or not isinstance(above.rhs.defining_op, Erfc):
+        return None
+    directions = test.comparison_direction, side.comparison_direction
+    numbers = (near.lhs, 1.0), (side.rhs, 0.0), (above.lhs, 2.0)
+    x, tails = erf.operand, (below, above.rhs.defining_op)
+    fits = directions == (ComparisonDirection.LT, ComparisonDirection.GT)
+    fits &= all(is_splat_of(*pair) for pair in numbers) and magnitude.operand is x and side.lhs is x
+    fits &= all(tail.operand is test.lhs for tail in tails)
+    return Erfc(Negate(x).result) if fits else None
+
+
+def _recognized(
+    op: Select, direction: ComparisonDirection, expand: Callable[[TensorType], Expansion], kind: type[Erfc | ErfInv]
+) -> Operation | None:
+    """Returns the op of a kind whose expansion `op` is the last one of: it selects by a comparison of |x| and 1."""
+    test, type_ = op.pred.defining_op, op.result.type
+    if not isinstance(test, Compare) or test.comparison_direction is not direction or not is_splat_of(test.rhs, 1.0):
+        return None
+    magnitude = test.lhs.defining_op
+    if not isinstance(magnitude, Abs) or not type_.is_static or type_.element_type is not F32:
+        return None
+    argument, result = expand(type_)
     same = {(argument, magnitude.operand)}
-    return Erfc(magnitude.operand) if _is_same(result, op.result, same) else None
+    return kind(magnitude.operand) if _is_same(result, op.result, same) else None
 
 
 @functools.cache
-def _expanded_erfc(kind: TensorType) -> tuple[Value, Value]:
-    """Returns the argument and the result of the expansion."""
+def _expanded_erfc(kind: TensorType) -> Expansion:
     (argument,) = Block([kind]).arguments
     x = Tensor(argument, Scope(Unplaced()))
     exponent, magnitude = -(x * x), abs(x)
@@ -68,6 +116,20 @@ def _expanded_erfc(kind: TensorType) -> tuple[Value, Value]:
     tail = where(exponent < LEAST, x.like(0.0), tail)
     tail = where(x < 0.0, 2.0 - tail, tail)
     return argument, where(magnitude < 1.0, 1.0 - x * polynomial(x * x, ERF), tail).value
+
+
+@functools.cache
+def _expanded_erf_inv(kind: TensorType) -> Expansion:
+    (argument,) = Block([kind]).arguments
+    x = Tensor(argument, Scope(Unplaced()))
+    w = -log1p(x * -x)
+    is_central = w < 5.0
+    distance = where(is_central, w - 2.5, sqrt(w) - 3.0)
+    pairs = zip(INVERSE_CENTRE, INVERSE_TAIL, strict=True)
+    total, *others = (where(is_central, x.like(centre), tail) for centre, tail in pairs)
+    for coefficient in others:
+        total = coefficient + total * distance
+    return argument, where(abs(x).equals(1.0), x * math.inf, total * x).value
 
 
 def _is_same(wanted: Value, found: Value, same: set[tuple[Value, Value]]) -> bool:
