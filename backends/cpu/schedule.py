@@ -73,6 +73,9 @@ LARGEST_IN_ROWS = 256
 """The number of instructions up to which a body is repeated for each vector of short rows."""
 TEMPORARIES = 3
 """Registers that a mathematical function takes beside its argument; its constants can also be read from memory."""
+PAIRED = 20
+"""Two vectors may hold this many values even where there are fewer registers: a few on the stack cost less time than
+waiting for one chain."""
 Loops = dict[Loop, LoopSchedule]
 
 
@@ -317,7 +320,8 @@ class _Planner:
         each, vectors = _alive(block) + TEMPORARIES, math.ceil(_count(extent) / lanes)
         for count in (4, 2):
             wasted = -vectors % count
-            if count * each <= self._target.vector_registers and 16 * wasted <= vectors:
+            most = max(self._target.vector_registers, PAIRED if count == 2 else 0)
+            if count * each <= most and 16 * wasted <= vectors:
                 return count
         return 1
 

@@ -85,6 +85,19 @@ def test_long_chains_run_several_vectors_at_once(name: str, lanes: int) -> None:
     assert loops(b.build(), name) == [f"  parallel 640 lanes(0)={lanes}"]
 
 
+@pytest.mark.parametrize(("inputs", "lanes"), [(4, 16), (7, 16), (8, 8)])
+def test_two_vectors_may_hold_more_than_the_registers(inputs: int, lanes: int) -> None:
+    b = KernelBuilder("held")
+    arrays, y = [b.input(f"x{n}", "f32", (640,)) for n in range(inputs)], b.output("y", "f32", (640,))
+    with b.parallel(640) as (i,):
+        first, *others = [b.load(x, i) for x in arrays]
+        total = b.apply("tanh", first)
+        for other in others:
+            total = b.apply("add", total, other)
+        b.store(y, total, i)
+    assert loops(b.build(), "x86-64-v3") == [f"  parallel 640 lanes(0)={lanes}"]
+
+
 def test_a_loop_of_few_vectors_is_not_filled_up() -> None:
     b = KernelBuilder("short")
     x, y = b.input("x", "f32", (80,)), b.output("y", "f32", (80,))
