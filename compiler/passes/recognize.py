@@ -41,6 +41,8 @@ INVERSE_TAIL = (
 )  # fmt: skip
 """Those of M. Giles, Approximating the erfinv function, 2010"""
 
+ROUNDED = 2.0**-8
+"""The relative error of a number of bf16."""
 Expansion = tuple[Value, Value]
 """The argument and the result of ops that are written out."""
 
@@ -71,7 +73,7 @@ def erf_inv(op: Select) -> Operation | None:
 
 @EXPANSIONS.pattern(Select)
 def normal_distribution(op: Select) -> Operation | None:
-    """select(|x| < c, 1 + erf(x), select(x > 0, 2 - erfc(|x|), erfc(|x|))) == erfc(-x), for any c"""
+    """select(|x| < sqrt(1/2), 1 + erf(x), select(x > 0, 2 - erfc(|x|), erfc(|x|))) == erfc(-x), as JAX writes it"""
     near, test, far = op.on_true.defining_op, op.pred.defining_op, op.on_false.defining_op
     if not isinstance(near, Add) or not isinstance(test, Compare) or not isinstance(far, Select):
         return None
@@ -84,7 +86,9 @@ def normal_distribution(op: Select) -> Operation | None:
     directions = test.comparison_direction, side.comparison_direction
     numbers = (near.lhs, 1.0), (side.rhs, 0.0), (above.lhs, 2.0)
     x, tails = erf.operand, (below, above.rhs.defining_op)
+    bound = splat(test.rhs)
     fits = directions == (ComparisonDirection.LT, ComparisonDirection.GT)
+    fits &= bound is not None and math.isclose(bound, math.sqrt(0.5), rel_tol=ROUNDED)
     fits &= all(is_splat_of(*pair) for pair in numbers) and magnitude.operand is x and side.lhs is x
     fits &= all(tail.operand is test.lhs for tail in tails)
     return Erfc(Negate(x).result) if fits else None

@@ -166,6 +166,7 @@ def test_jax_writes_it_so() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("dense<0.707106769>", "dense<0.5>"),
         ("dense<2.0>", "dense<2.5>"),
         ("dense<1.0>", "dense<1.5>"),
         ("dense<0.0>", "dense<-0.0>"),
