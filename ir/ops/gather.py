@@ -100,6 +100,8 @@ class Gather(Op, name="stablehlo.gather", traits={PURE}):
         room = [extent - size for extent, size in zip(operand.shape, slice_sizes, strict=True)]
         places = _places(operand.shape, window, start_indices, n, room)
         whole = _combine(_without(start_indices.shape, n.index_vector_dim), window, n.offset_dims)
+        if any(operand.shape[d] == 0 for d in taken):  # there is nothing to take
+            return np.zeros(whole, operand.dtype)
         return np.broadcast_to(operand[tuple(places)], whole)
 
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from trivium.compiler.passes.patterns.matching import constant
 from trivium.compiler.passes.rewriting import PatternSet
+from trivium.ir.attributes import DenseElements
 from trivium.ir.core import Value
-from trivium.ir.ops import BroadcastInDim, Concatenate, Gather, Reshape, Reverse, Slice, Transpose
+from trivium.ir.ops import BroadcastInDim, Concatenate, Constant, Gather, Reshape, Reverse, Slice, Transpose
+from trivium.ir.types import is_quantized
 
 GATHERING = PatternSet()
 pattern = GATHERING.pattern
@@ -21,6 +23,16 @@ MOST_PIECES, LEAST_OF_PIECE = 4, 8
 
 LONGEST = 1 << 16
 """The number of elements up to which constants are read."""
+
+
+@pattern(Gather)
+def gather_from_nothing(op):
+    """gather(empty, indices) == 0   (no element may be read)"""
+    result = op.result.type
+    is_empty = op.operand.type.is_static and not op.operand.type.size
+    if not is_empty or not result.is_static or is_quantized(result.element_type):
+        return None
+    return Constant(DenseElements.splat(0, result))
 
 
 @pattern(Gather)

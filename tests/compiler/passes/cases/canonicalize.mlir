@@ -156,3 +156,15 @@ func.func @main() -> tensor<4x4xf32> {
 //=    return %cst_1 : tensor<4x4xf32>
 //=  }
 //=}
+// -----
+// there is nothing to gather
+func.func @main(%arg0: tensor<0x3xf32>, %arg1: tensor<2xi32>) -> tensor<2x3xf32> {
+  %0 = "stablehlo.gather"(%arg0, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 0, 3>}> : (tensor<0x3xf32>, tensor<2xi32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+//=module {
+//=  func.func @main(%arg0: tensor<0x3xf32>, %arg1: tensor<2xi32>) -> tensor<2x3xf32> {
+//=    %cst = stablehlo.constant dense<0.000000e+00> : tensor<2x3xf32>
+//=    return %cst : tensor<2x3xf32>
+//=  }
+//=}
