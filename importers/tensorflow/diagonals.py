@@ -4,13 +4,14 @@ each row, from the highest down, aligned to the left or to the right."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from trivium.importers.extents import Extent, Size, chosen, known_shape, larger, numbers_of, scalar_of, smaller
 from trivium.importers.factorizations import diagonal_of
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.context import Context, Known, Tensor, rule
+from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import compatible
 
@@ -22,42 +23,68 @@ LEFT = "LEFT_LEFT"
 class Band:
     """The diagonals `low` to `high` of matrices of some rows and columns."""
 
-    rows: int
-    columns: int
+    ctx: Context
+    rows: Extent
+    columns: Extent
     low: int
     high: int
     align: str
 
     @property
-    def length(self) -> int:
+    def length(self) -> Extent:
         """The length of the longest diagonal."""
-        return min(self.rows + min(self.high, 0), self.columns - max(self.low, 0))
+        return smaller(self.ctx, self.rows + min(self.high, 0), self.columns - max(self.low, 0))
 
-    def place(self, row: int, column: int) -> tuple[int, int] | None:
-        """Returns where the element of a matrix is in the band; `None` outside."""
-        d = column - row
-        if not self.low <= d <= self.high:
-            return None
-        length = min(self.rows + min(d, 0), self.columns - max(d, 0))
-        above, below = (word == "LEFT" for word in self.align.split("_"))
-        shift = 0 if (d >= 0 and above) or (d <= 0 and below) else self.length - length
-        return self.high - d, min(row, column) + shift
+    @property
+    def is_square_diagonal(self) -> bool:
+        """Whether the band is the main diagonal of square matrices."""
+        return self.low == self.high == 0 and self.rows == self.columns
 
-    def to_matrix(self) -> np.ndarray:
+    def to_matrix(self) -> Value:
         """Returns for each element of the matrix its place in the flat band; -1 outside."""
-        found = np.full((self.rows, self.columns), -1, np.int32)
-        for row, column in np.ndindex(found.shape):
-            if (place := self.place(row, column)) is not None:
-                found[row, column] = place[0] * self.length + place[1]
-        return found
+        ctx, shape = self.ctx, (self.rows, self.columns)
+        row, column = (ctx.iota(shape, dimension) for dimension in range(2))
+        diagonal = ctx.minus(column, row)
+        begins = ctx.times(ctx.minus(scalar_of(ctx, self.high), diagonal), scalar_of(ctx, self.length))
+        place = ctx.plus(ctx.plus(begins, ctx.binary(ops.Minimum, row, column)), self._shifts(diagonal))
+        return _where(ctx, place, ("GE", diagonal, self.low), ("LE", diagonal, self.high))
 
-    def from_matrix(self) -> np.ndarray:
+    def from_matrix(self) -> Value:
         """Returns for each element of the band its place in the flat matrix; -1 outside."""
-        found = np.full((self.high - self.low + 1, self.length), -1, np.int32)
-        for row, column in np.ndindex(self.rows, self.columns):
-            if (place := self.place(row, column)) is not None:
-                found[place] = row * self.columns + column
-        return found
+        ctx, shape = self.ctx, (self.high - self.low + 1, self.length)
+        diagonal = ctx.minus(scalar_of(ctx, self.high), ctx.iota(shape, 0))
+        within = ctx.minus(ctx.iota(shape, 1), self._shifts(diagonal))
+        row, column = ctx.plus(within, _below(ctx, diagonal)), ctx.plus(within, _above(ctx, diagonal))
+        place = ctx.plus(ctx.times(row, scalar_of(ctx, self.columns)), column)
+        return _where(ctx, place, ("GE", within, 0), ("LT", row, self.rows), ("LT", column, self.columns))
+
+    def _shifts(self, diagonal: Value) -> Value:
+        """Returns where each of some diagonals begins in its row of the band."""
+        ctx = self.ctx
+        rows = ctx.minus(scalar_of(ctx, self.rows), _below(ctx, diagonal))
+        columns = ctx.minus(scalar_of(ctx, self.columns), _above(ctx, diagonal))
+        gap = ctx.minus(scalar_of(ctx, self.length), ctx.binary(ops.Minimum, rows, columns))
+        zero = scalar_of(ctx, 0)
+        above, below = (zero if word == "LEFT" else gap for word in self.align.split("_"))
+        # The main diagonal, where it is part of the band, is the longest one.
+        return ctx.select(ctx.compare("GT", diagonal, zero), above, below)
+
+
+def _above(ctx: Context, diagonal: Value) -> Value:
+    """Returns in which column diagonals begin."""
+    return ctx.binary(ops.Maximum, diagonal, scalar_of(ctx, 0))
+
+
+def _below(ctx: Context, diagonal: Value) -> Value:
+    """Returns in which row diagonals begin."""
+    return ctx.binary(ops.Maximum, ctx.add(ops.Negate(diagonal)), scalar_of(ctx, 0))
+
+
+def _where(ctx: Context, place: Value, *tests: tuple[str, Value, Extent]) -> Value:
+    """Returns places where all comparisons of values with numbers hold, and -1 elsewhere."""
+    for direction, value, bound in tests:
+        place = ctx.select(ctx.compare(direction, value, scalar_of(ctx, bound)), place, scalar_of(ctx, -1))
+    return place
 
 
 def _limits(ctx: Context, k: np.ndarray) -> tuple[int, int]:
@@ -68,30 +95,22 @@ def _limits(ctx: Context, k: np.ndarray) -> tuple[int, int]:
     return given[0], given[-1]
 
 
-def _band_within(ctx: Context, shape: Sequence[int], k: np.ndarray, align: str) -> Band:
-    """Returns the band of a matrix that has these diagonals."""
-    rows, columns = shape
+def _band_within(ctx: Context, x: Value, k: np.ndarray, align: str) -> Band:
+    """Returns the band of matrices that have these diagonals."""
+    rows, columns = ctx.extents(x)[-2:]
     low, high = _limits(ctx, k)
-    if any(d and not -rows < d < columns for d in (low, high)):
-        ctx.unsupported("k", [low, high], f"numbers from {min(0, 1 - rows)} to {max(0, columns - 1)}")
-    return Band(rows, columns, low, high, align)
+    least, most = (low if isinstance(rows, Size) else 1 - rows), (high if isinstance(columns, Size) else columns - 1)
+    if any(d and not least <= d <= most for d in (low, high)):
+        ctx.unsupported("k", [low, high], f"numbers from {min(0, least)} to {max(0, most)}")
+    return Band(ctx, rows, columns, low, high, align)
 
 
-def _known_last(ctx: Context, x: Value, count: int) -> list[int]:
-    """Returns the last extents, which must be known: tables of places follow from them."""
-    known = [extent for extent in x.type.shape[-count:] if extent is not None]
-    if len(known) < count:
-        ctx.unsupported("input", f"the type {x.type}", "matrices of a known size")
-    return known
-
-
-def _picked(ctx: Context, x: Value, places: np.ndarray, count: int, other: Value) -> Value:
+def _picked(ctx: Context, x: Value, places: Value, count: int, other: Value) -> Value:
     """Returns elements of `x`, whose last `count` dimensions are flattened, at places; `other` where that is -1."""
     extents = ctx.extents(x)
     *batch, _ = shape = (*extents[:-count], math.prod(extents[-count:]))
-    taken = ctx.take(ctx.reshape(x, shape), ctx.elements(np.maximum(places, 0)), len(batch))
-    inside = ctx.broadcast_in_dim(ctx.elements(places >= 0), ctx.extents(taken), range(len(batch), taken.type.rank))
-    return ctx.select(inside, taken, other)
+    taken = ctx.take(ctx.reshape(x, shape), places, len(batch))
+    return ctx.select(ctx.compare("GE", places, scalar_of(ctx, 0)), taken, other)
 
 
 # Diagonals of matrices
@@ -116,12 +135,11 @@ def matrix_diag_part_v3(ctx: Context, input: Value, k: Known, padding_value: Val
 
 
 def _part(ctx: Context, x: Value, k: np.ndarray, padding: Value, align: str) -> Value:
-    batch, (rows, columns) = ctx.extents(x)[:-2], _known_last(ctx, x, 2)
-    band = _band_within(ctx, (rows, columns), k, align)
-    if band.low == band.high == 0 and rows == columns:
+    band = _band_within(ctx, x, k, align)
+    if band.is_square_diagonal:
         return diagonal_of(ctx, x)
     found = _picked(ctx, x, band.from_matrix(), 2, padding)
-    return found if band.low < band.high else ctx.reshape(found, (*batch, band.length))
+    return found if band.low < band.high else ctx.reshape(found, (*ctx.extents(x)[:-2], band.length))
 
 
 # Matrices of diagonals
@@ -130,13 +148,13 @@ def _part(ctx: Context, x: Value, k: np.ndarray, padding: Value, align: str) -> 
 @rule("MatrixDiag")
 def matrix_diag(ctx: Context, diagonal: Value) -> Value:
     """MatrixDiag(diagonal) -> output"""
-    (count,) = _known_last(ctx, diagonal, 1)
-    return _matrix(ctx, diagonal, Band(count, count, 0, 0, LEFT), ctx.constant_like(diagonal, 0))
+    count = ctx.extents(diagonal)[-1]
+    return _matrix(ctx, diagonal, Band(ctx, count, count, 0, 0, LEFT), ctx.constant_like(diagonal, 0))
 
 
 @rule("MatrixDiagV2")
 def matrix_diag_v2(
-    ctx: Context, diagonal: Value, k: Known, num_rows: Known, num_cols: Known, padding_value: Value
+    ctx: Context, diagonal: Value, k: Known, num_rows: Tensor, num_cols: Tensor, padding_value: Value
 ) -> Value:
     """MatrixDiagV2(diagonal, k, num_rows, num_cols, padding_value) -> output"""
     return _matrix(ctx, diagonal, _band(ctx, diagonal, k, num_rows, num_cols, LEFT), padding_value)
@@ -144,25 +162,33 @@ def matrix_diag_v2(
 
 @rule("MatrixDiagV3")
 def matrix_diag_v3(
-    ctx: Context, diagonal: Value, k: Known, num_rows: Known, num_cols: Known, padding_value: Value, *, align: str
+    ctx: Context, diagonal: Value, k: Known, num_rows: Tensor, num_cols: Tensor, padding_value: Value, *, align: str
 ) -> Value:
     """MatrixDiagV3(diagonal, k, num_rows, num_cols, padding_value; align="RIGHT_LEFT") -> output"""
     return _matrix(ctx, diagonal, _band(ctx, diagonal, k, num_rows, num_cols, align), padding_value)
 
 
-def _band(ctx: Context, diagonal: Value, k: np.ndarray, num_rows: np.ndarray, num_cols: np.ndarray, align: str) -> Band:
+def _band(ctx: Context, diagonal: Value, k: np.ndarray, num_rows: Tensor, num_cols: Tensor, align: str) -> Band:
     """Returns the band of a matrix, whose size is the least that has such diagonals where it is not given."""
     low, high = _limits(ctx, k)
-    (length,) = _known_last(ctx, diagonal, 1)
+    length = ctx.extents(diagonal)[-1]
     least = (length - min(high, 0), length + max(low, 0))
-    rows, columns = int(num_rows), int(num_cols)
-    if rows < 0 and columns < 0:
-        rows = columns = max(least)
-    return Band(least[0] if rows < 0 else rows, least[1] if columns < 0 else columns, low, high, align)
+    (rows,), (columns,) = (ctx.given_sizes(*x) for x in ((num_rows, "num_rows"), (num_cols, "num_cols")))
+    square = larger(ctx, *least)
+    sizes = [
+        chosen(ctx, "GE", own, 0, own, chosen(ctx, "GE", other, 0, alone, square))
+        for own, other, alone in ((rows, columns, least[0]), (columns, rows, least[1]))
+    ]
+    band = Band(ctx, *sizes, low, high, align)
+    if numbers_of([length, *sizes]) is not None and band.length != length:
+        ctx.unsupported(
+            "diagonal", f"the length {length}", f"{band.length}, as for {sizes[0]} rows, {sizes[1]} columns"
+        )
+    return band
 
 
 def _matrix(ctx: Context, diagonal: Value, band: Band, other: Value) -> Value:
-    if band.low == band.high == 0 and band.rows == band.columns:
+    if band.is_square_diagonal:
         square = (band.rows, band.rows)
         is_diagonal = ctx.compare("EQ", ctx.iota(square, 0), ctx.iota(square, 1))
         return ctx.select(is_diagonal, ctx.unsqueeze(diagonal, [diagonal.type.rank]), other)
@@ -191,10 +217,9 @@ def matrix_set_diag_v3(ctx: Context, input: Value, diagonal: Value, k: Known, *,
 
 
 def _set(ctx: Context, x: Value, diagonal: Value, k: np.ndarray, align: str) -> Value:
-    batch, (rows, columns) = x.type.shape[:-2], _known_last(ctx, x, 2)
-    band = _band_within(ctx, (rows, columns), k, align)
+    band = _band_within(ctx, x, k, align)
     several = (band.high - band.low + 1,) if band.low < band.high else ()
-    wanted = (*batch, *several, band.length)
+    wanted = known_shape((*ctx.extents(x)[:-2], *several, band.length))
     if not compatible(diagonal.type, diagonal.type.with_shape(wanted)):
         ctx.unsupported("diagonal", f"shape {list(diagonal.type.shape)}", f"shape {list(wanted)}")
     return _matrix(ctx, diagonal, band, x)

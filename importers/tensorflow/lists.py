@@ -246,4 +246,6 @@ def _with_row(ctx: Context, rows: Value, index: Value, row: Value) -> Value:
     if rows.type.shape[0] == 0:
         return rows
     starts = [index, *(ctx.scalar(0, I32) for _ in element)]
-    return ctx.add(ops.DynamicUpdateSlice(rows, ctx.unsqueeze(row, [0]), starts))
+    # In the body of a loop that never runs, there is no place for it.
+    row = ctx.slice(ctx.unsqueeze(row, [0]), 0, 0, ctx.one_of(rows, 0))
+    return ctx.add(ops.DynamicUpdateSlice(rows, row, starts))

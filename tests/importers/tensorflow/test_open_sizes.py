@@ -31,7 +31,7 @@ REASONS = {
     "MaxPool3DGradGrad MaxPoolGradGrad MaxPoolGradGradV2 MirrorPadGrad",
     "a loop takes the steps of all sequences": "CTCGreedyDecoder CTCLoss",
     "tables of places follow from the size": "ApproxTopK CumulativeLogsumexp DataFormatVecPermute "
-    "Diag FFT3D IFFT3D MatrixDiagPartV2 MatrixSetDiagV2 TensorStridedSliceUpdate",
+    "FFT3D IFFT3D TensorStridedSliceUpdate",
     "lists of places in sparse tensors, or of rows, have that length": "DynamicPartition RaggedTensorToSparse "
     "RaggedTensorToTensor SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceMax SparseReduceSum "
     "SparseTensorDenseMatMul",
@@ -344,3 +344,58 @@ def test_rows_of_which_there_are_any_number_are_mapped() -> None:
         x = RANDOM.standard_normal((count, 4)).astype(np.float32)
         (got,) = trivium.evaluate(module, x)
         np.testing.assert_allclose(got, function(x), rtol=1e-6)
+
+
+def test_rows_of_any_size_and_number_are_mapped() -> None:
+    function = tf.function(lambda x: tf.map_fn(lambda row: row * tf.reduce_sum(row), x))
+    module = trivium.from_tensorflow(function, ANY_MATRIX)
+    module.verify()
+    run = trivium.compile(module)
+    for shape in ((0, 3), (2, 3), (3, 0), (4, 1)):
+        x = RANDOM.standard_normal(shape).astype(np.float32)
+        # TensorFlow does not know the size of a row where there is none.
+        wanted = function(x) if len(x) else x
+        for got in (*trivium.evaluate(module, x), *as_list(run(x))):
+            np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+ANY_MATRIX = tf.TensorSpec([None, None])
+DIAGONALS = {
+    "diag": lambda x: tf.linalg.diag(x),
+    "diag above": lambda x: tf.linalg.diag(x, k=2),
+    "diag below in rows": lambda x: tf.linalg.diag(x, k=-1, num_rows=tf.shape(x)[1] + 3, num_cols=tf.shape(x)[1]),
+    "diag in columns": lambda x: tf.linalg.diag(x, k=1, num_cols=tf.shape(x)[1] + 1, padding_value=9),
+    "diag_part": lambda x: tf.linalg.diag_part(x),
+    "diag_part above": lambda x: tf.linalg.diag_part(x, k=1),
+    **{
+        f"bands {align}": lambda x, align=align: tf.linalg.diag_part(x, k=(-1, 1), align=align, padding_value=9)
+        for align in ("LEFT_LEFT", "LEFT_RIGHT", "RIGHT_LEFT", "RIGHT_RIGHT")
+    },
+    "set_diag": lambda x: tf.linalg.set_diag(x, tf.linalg.diag_part(x) * 2),
+    "set_diag above": lambda x: tf.linalg.set_diag(x, tf.linalg.diag_part(x, k=1) * 2, k=1),
+    "eye": lambda x: tf.eye(tf.shape(x)[0], tf.shape(x)[1]),
+    "trace": lambda x: tf.linalg.trace(x),
+    "tensor_diag": lambda x: tf.linalg.tensor_diag(x),
+    "tensor_diag_part": lambda x: tf.linalg.tensor_diag_part(x[:2, :2]),
+}
+
+
+@pytest.mark.parametrize("name", DIAGONALS)
+def test_diagonals_of_matrices_of_any_size(name: str) -> None:
+    concrete = tf.function(DIAGONALS[name], input_signature=[ANY_MATRIX]).get_concrete_function()
+    module = trivium.from_tensorflow(concrete)
+    module.verify()
+    run = trivium.compile(module)
+    for shape in ((2, 5), (4, 3), (3, 3)):
+        x = RANDOM.standard_normal(shape).astype(np.float32)
+        for got in (*trivium.evaluate(module, x), *as_list(run(x))):
+            np.testing.assert_allclose(got, concrete(tf.constant(x)), rtol=1e-6)
+
+
+def test_diagonals_that_do_not_fit_their_matrix_are_refused() -> None:
+    def function(x):
+        return tf.raw_ops.MatrixDiagV3(diagonal=x, k=0, num_rows=tf.shape(x)[0], num_cols=5, padding_value=0.0)
+
+    concrete = tf.function(function, input_signature=[ANY_MATRIX]).get_concrete_function()
+    with pytest.raises(trivium.Error, match="diagonal has the length 3, expected 2, as for 2 rows, 5 columns"):
+        trivium.from_tensorflow(concrete, np.ones((2, 3), np.float32))
