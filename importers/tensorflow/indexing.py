@@ -8,6 +8,7 @@ from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor
 from trivium.importers.tensorflow.state import read_value, update
 from trivium.ir import ops
 from trivium.ir.core import Value
+from trivium.ir.types import is_boolean
 
 # Gathers
 
@@ -177,6 +178,8 @@ def scattered(ctx: Context, op: type | None, x: Value, indices: Value, updates: 
         index_vector_dim=count,
     )
     kind = x.type.element_type
+    if op is ops.Subtract and is_boolean(kind):
+        op = ops.Xor  # the difference is not zero
     scalar = [x.type.with_shape(())] * 2
     body = ctx.combiner(op, kind) if op is not None else ctx.region(scalar, lambda emit, old, new: new)
     return ctx.add(ops.Scatter([x], indices, [updates], scatter_dimension_numbers=numbers, update_computation=body))[0]
