@@ -15,6 +15,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     detections,
     diagonals,
     discrete,
+    edges,
     elementwise,
     fused,
     gamma,

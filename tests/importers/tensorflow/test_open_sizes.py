@@ -28,7 +28,7 @@ REASONS = {
     "the size is that of a kernel, or of another operand of a gradient": "AvgPoolGrad "
     "Conv2DBackpropFilter Conv2DBackpropInput Conv3DBackpropFilterV2 Conv3DBackpropInputV2 "
     "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput FakeQuantWithMinMaxArgsGradient "
-    "MaxPool3DGradGrad MaxPoolGradGrad MaxPoolGradGradV2 MirrorPadGrad",
+    "MaxPool3DGradGrad MaxPoolGradGrad MaxPoolGradGradV2",
     "a loop takes the steps of all sequences": "CTCGreedyDecoder CTCLoss",
     "tables of places follow from the size": "ApproxTopK CumulativeLogsumexp DataFormatVecPermute "
     "FFT3D IFFT3D TensorStridedSliceUpdate",
@@ -84,7 +84,7 @@ def test_rule(case: Case) -> None:
 
 
 OF_SEVERAL_PROGRAMS = {
-    *("CombinedNonMaxSuppression", "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3"),
+    *("CombinedNonMaxSuppression", "MirrorPadGrad", "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3"),
     *("NonMaxSuppressionV4", "NonMaxSuppressionV5", "NonMaxSuppressionWithOverlaps", "Reshape", "StridedSlice"),
     *("SparseFillEmptyRows", "XlaKeyValueSort", "XlaReduceWindow", "XlaRngBitGenerator", "XlaSelectAndScatter"),
     *(f"Segment{word}" for word in ("Max", "Mean", "Min", "Prod", "Sum")),
