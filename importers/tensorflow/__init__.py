@@ -48,6 +48,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     special,
     stacks,
     state,
+    tables,
     tensor_arrays,
     uniform,
     xla,

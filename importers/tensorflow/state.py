@@ -17,9 +17,12 @@ from trivium.ir.errors import Error
 from trivium.ir.types import TensorType
 
 READERS = frozenset(
-    {"ReadVariableOp", "VariableShape", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "Identity"}
+    {
+        *("Identity", "LookupTableFindV2", "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"),
+        "VarIsInitializedOp",
+    }
 )
-"""Ops that leave a variable unchanged; any other op on a handle may write it."""
+"""Ops that leave a variable, or a table, unchanged; any other op on a handle may write it."""
 
 
 DRAWING = frozenset(
