@@ -9,7 +9,7 @@ import numpy as np
 
 from trivium.importers.convolution import Layout, Windows
 from trivium.importers.emit import require_computable
-from trivium.importers.extents import Extent, numbers_of
+from trivium.importers.extents import Extent
 from trivium.importers.tensorflow.context import Context, Known, Tensor, rule, shape_of
 from trivium.importers.tensorflow.convolution import windows_of
 from trivium.ir import ops
@@ -110,12 +110,20 @@ def resize_bilinear_grad(
 
 
 @rule("ResizeBicubic")
-def resize_bicubic(ctx: Context, images: Value, size: Known, *, align_corners: bool, half_pixel_centers: bool) -> Value:
+def resize_bicubic(
+    ctx: Context, images: Value, size: Tensor, *, align_corners: bool, half_pixel_centers: bool
+) -> Value:
     """ResizeBicubic(images, size; align_corners=false, half_pixel_centers=false) -> resized_images"""
     images = ctx.convert(images, F32)
-    for dimension, extent in enumerate(numbers_of(_sizes(ctx, size)) or (), 1):
-        taps = _bicubic(images.type.shape[dimension], extent, align_corners, half_pixel_centers)
-        images = _gathered(ctx, images, *taps, dimension)
+    for dimension, extent in enumerate(_sizes(ctx, size), 1):
+        have = ctx.extent(images, dimension)
+        if isinstance(have, int) and isinstance(extent, int):
+            images = _gathered(ctx, images, *_bicubic(have, extent, align_corners, half_pixel_centers), dimension)
+            continue
+        taps = _computed_bicubic(ctx, have, extent, align_corners, half_pixel_centers)
+        parts = [(ctx.take(images, at, dimension), weight) for at, weight in taps]
+        shape = ctx.extents(parts[0][0])
+        images = reduce(ctx.plus, [ctx.times(x, ctx.broadcast_in_dim(w, shape, [dimension])) for x, w in parts])
     return images
 
 
@@ -235,6 +243,33 @@ def _bicubic(have: int, wanted: int, align_corners: bool, half_pixel_centers: bo
         weights = np.where((at >= 0) & (at < have), weights, 0)
         weights /= weights.sum(1, keepdims=True)
     return np.clip(at, 0, have - 1).astype(int), weights
+
+
+def _computed_bicubic(
+    ctx: Context, have: Extent, wanted: Extent, align_corners: bool, half_pixel_centers: bool
+) -> list[tuple[Value, Value]]:
+    """Returns what `_bicubic` does, one tap after the other, where the program computes how many pixels there are."""
+    a = -0.5 if half_pixel_centers else -0.75
+    places = _computed_places(ctx, have, wanted, align_corners, half_pixel_centers)
+    low = ctx.add(ops.Floor(places))
+    steps = ctx.add(ops.RoundNearestEven(ctx.scaled(ctx.minus(places, low), CUBIC_STEPS)))
+    share, zero = ctx.scaled(steps, 1 / CUBIC_STEPS), ctx.full_like(low, 0)
+    rows, weights = [], []
+    for tap, polynomial in zip(range(-1, 3), ("far", "near", "near", "far"), strict=True):
+        distance = ctx.add(ops.Abs(ctx.minus(share, ctx.scalar(tap, F32))))
+        factors = (a + 2, -(a + 3), 0, 1) if polynomial == "near" else (a, -5 * a, 8 * a, -4 * a)
+        numbers = [ctx.scalar(x, F32) for x in factors]
+        weight = reduce(lambda sum, x: ctx.plus(ctx.times(sum, distance), x), numbers)
+        at = ctx.plus(low, ctx.scalar(tap, F32))
+        if half_pixel_centers:
+            is_there = ctx.compare("GE", at, zero), ctx.compare("LT", at, ctx.number_as(have, F32))
+            weight = ctx.select(ctx.binary(ops.And, *is_there), weight, zero)
+        rows.append(_within(ctx, at, have))
+        weights.append(weight)
+    if half_pixel_centers:
+        total = reduce(ctx.plus, weights)
+        weights = [ctx.over(weight, total) for weight in weights]
+    return list(zip(rows, weights, strict=True))
 
 
 def _areas(have: int, wanted: int, align_corners: bool) -> np.ndarray:
