@@ -251,7 +251,9 @@ def _log_add_exp(ctx: Context, x: Value, y: Value) -> Value:
 def bincount(ctx: Context, arr: Value, size: Tensor, weights: Value) -> Value:
     """Bincount(arr, size, weights) -> bins"""
     (count,) = ctx.given_sizes(size, "size")
-    return ctx.squeeze(_bins(ctx, ctx.unsqueeze(ctx.flattened(arr), [0]), count, weights), [0])
+    numbers = ctx.flattened(arr)
+    row = ctx.convert(ctx.full_like(numbers, 0), I64)
+    return ctx.squeeze(_bins(ctx, numbers, row, (1, count), weights), [0])
 
 
 @rule("HistogramFixedWidth")
@@ -271,24 +273,58 @@ def dense_bincount(ctx: Context, input: Value, size: Tensor, weights: Value, *, 
     """DenseBincount(input, size, weights; binary_output=false) -> output: of each row, if `input` has several"""
     rows = input if input.type.rank == 2 else ctx.unsqueeze(ctx.flattened(input), [0])
     (count,) = ctx.given_sizes(size, "size")
-    nothing = ctx.full((0,), 0, ctx.element_type)
-    found = _bins(ctx, rows, count, nothing if binary_output else weights)
-    found = ctx.reshape(found, (*ctx.extents(input)[:-1], count))
+    found = _bins(ctx, rows, ctx.iota_like(rows, 0), (ctx.extent(rows, 0), count), weights, binary_output)
+    return ctx.reshape(found, (*ctx.extents(input)[:-1], count))
+
+
+@rule("RaggedBincount")
+def ragged_bincount(
+    ctx: Context, splits: Value, values: Value, size: Tensor, weights: Value, *, binary_output: bool
+) -> Value:
+    """RaggedBincount(splits, values, size, weights; binary_output=false) -> output"""
+    (count,) = ctx.given_sizes(size, "size")
+    number = ctx.extent(splits, 0) - 1
+    ends = ctx.slice(splits, 0, 1, number + 1)
+    row = places_in(ctx, ends, ctx.convert(ctx.iota_like(values, 0), I64), partial(ctx.compare, "LE"), I64)
+    return _bins(ctx, values, row, (number, count), weights, binary_output)
+
+
+@rule("SparseBincount")
+def sparse_bincount(
+    ctx: Context,
+    indices: Value,
+    values: Value,
+    dense_shape: Tensor,
+    size: Tensor,
+    weights: Value,
+    *,
+    binary_output: bool,
+) -> Value:
+    """SparseBincount(indices, values, dense_shape, size, weights; binary_output=false) -> output"""
+    (count,), shape = ctx.given_sizes(size, "size"), ctx.given_sizes(dense_shape, "dense_shape")
+    if len(shape) > 2:
+        ctx.unsupported("dense_shape", f"{len(shape)} dimensions", "one or two")
+    first = ctx.squeeze(ctx.slice(indices, 1, 0, 1), [1])
+    row = first if len(shape) == 2 else ctx.full_like(first, 0)
+    found = _bins(ctx, values, row, (shape[0] if len(shape) == 2 else 1, count), weights, binary_output)
+    return ctx.reshape(found, (*shape[:-1], count))
+
+
+def _bins(
+    ctx: Context, numbers: Value, row: Value, shape: tuple[Extent, Extent], weights: Value, binary_output: bool = False
+) -> Value:
+    """Returns how often each number from 0 to below the second extent is in each row, or the sum of its weights, if
+    there are any; or, if the output is binary, whether it is there. `row` says in which row a number is."""
+    count, size = shape
+    number, limit = ctx.convert(numbers, I64), ctx.number_as(size, I64)
+    fits = ctx.binary(ops.And, ctx.compare("GE", number, ctx.scalar(0, I64)), ctx.compare("LT", number, limit))
+    place = ctx.plus(number, ctx.times(row, limit))
+    if binary_output or (weights.type.is_static and not weights.type.size):
+        values = ctx.full(ctx.extents(numbers), 1, ctx.element_type)
+    else:
+        values = ctx.reshape(weights, ctx.extents(numbers))
+    found = segments(ctx, ops.Add, values, ctx.select(fits, place, ctx.full_like(place, -1)), count * size)
+    found = ctx.reshape(found, (count, size))
     if not binary_output:
         return found
     return ctx.convert(ctx.compare("GT", found, ctx.constant_like(found, 0)), ctx.element_type)
-
-
-def _bins(ctx: Context, rows: Value, size: Extent, weights: Value) -> Value:
-    """Returns how often each number from 0 to below `size` is in each row, or the sum of its weights, if there are
-    any."""
-    count, width = ctx.extents(rows)
-    number, limit = ctx.convert(rows, I64), ctx.number_as(size, I64)
-    fits = ctx.binary(ops.And, ctx.compare("GE", number, ctx.scalar(0, I64)), ctx.compare("LT", number, limit))
-    place = ctx.plus(number, ctx.times(ctx.iota((count, width), 0), limit))
-    if weights.type.is_static and not weights.type.size:
-        values = ctx.full((count, width), 1, ctx.element_type)
-    else:
-        values = ctx.reshape(weights, (count, width))
-    found = segments(ctx, ops.Add, values, ctx.select(fits, place, ctx.full_like(place, -1)), count * size)
-    return ctx.reshape(found, (count, size))

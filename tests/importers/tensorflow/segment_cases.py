@@ -20,6 +20,28 @@ def looked_up(word: str, table: np.ndarray, places: np.ndarray, ids: np.ndarray,
     )
 
 
+def counted(op: str, numbers: np.ndarray, weights: np.ndarray, binary: bool, **where: object) -> Case:
+    return case(
+        op,
+        lambda x, w: getattr(raw, op)(values=x, size=4, weights=w, binary_output=binary, **where),
+        *(numbers, weights),
+    )
+
+
+NONE, NUMBERS = np.zeros(0, np.float32), ints(1, 3, 3, 0, 9, 2)
+COUNTED = [
+    counted(op, NUMBERS.astype(kind), weights, binary, **where)
+    for op, where in (
+        ("RaggedBincount", {"splits": np.int64([0, 2, 2, 5, 6])}),
+        (
+            "SparseBincount",
+            {"indices": np.int64([[0, 1], [0, 4], *[[2, x] for x in range(3)], [3, 0]]), "dense_shape": [4, 5]},
+        ),
+        ("SparseBincount", {"indices": np.int64([[0], [1], [3], [4], [5], [7]]), "dense_shape": [8]}),
+    )
+    for kind in (np.int32, np.int64)
+    for weights, binary in ((NONE, False), (normal(6), False), (NONE, True))
+]
 LOOKED_UP = [
     *(looked_up(word, table, PLACES, SEGMENTS) for word in WORDS for table in TABLES),
     *(looked_up(word, TABLE, *MANY, sparse=True) for word in WORDS),
@@ -119,4 +141,4 @@ def lookup_step(table: tf.Tensor, places: tf.Tensor, weights: tf.Tensor) -> tupl
     return rows, tf.convert_to_tensor(tape.gradient(loss, table))
 
 
-SEGMENT_CASES: list[Case] = [*LOOKED_UP, *SORTED, *SPARSE]
+SEGMENT_CASES: list[Case] = [*COUNTED, *LOOKED_UP, *SORTED, *SPARSE]
