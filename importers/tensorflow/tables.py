@@ -17,18 +17,18 @@ from trivium.ir.types import I64
 
 @rule("LookupTableFindV2")
 def lookup_table_find(
-    ctx: Context, table_handle: Operand, keys: Value, default_value: Tensor, *, Tin: tf.DType, Tout: tf.DType
+    ctx: Context, table_handle: Operand, keys: Tensor, default_value: Tensor, *, Tin: tf.DType, Tout: tf.DType
 ) -> Value:
     """LookupTableFindV2(table_handle, keys, default_value; Tin, Tout) -> values"""
     given, values = _elements(ctx, table_handle, Tin, Tout)
-    other = ctx.value(default_value)
+    wanted, other = ctx.value(keys), ctx.value(default_value)
     if not len(given):
-        return ctx.broadcast(other, ctx.extents(keys))
+        return ctx.broadcast(other, ctx.extents(wanted))
     order = np.argsort(given)
     rows = ctx.elements(given[order])
-    place = places_in(ctx, rows, keys, partial(ctx.compare, "LT"), I64)
+    place = places_in(ctx, rows, wanted, partial(ctx.compare, "LT"), I64)
     place = ctx.binary(ops.Minimum, place, ctx.scalar(len(given) - 1, I64))
-    is_found = ctx.compare("EQ", ctx.take(rows, place), keys)
+    is_found = ctx.compare("EQ", ctx.take(rows, place), wanted)
     return ctx.select(is_found, ctx.take(ctx.elements(values[order]), place), other)
 
 
