@@ -148,8 +148,8 @@ class DotTemplate(Template):
         is_float = plan.tiling.matrix.operands == "bf16"
         self.widens = plan.tiling.matrix.widens
         self.flips = not (is_float or self.widens) and operands[0].signed == operands[1].signed
-        bytes_of = Words(sums) if self.widens else Dots(sums, unsigned_lhs=operands[1].signed)
-        dots = Pairs(sums, exact=False) if is_float else bytes_of
+        of_bytes = Words(sums) if self.widens else Dots(sums, unsigned_lhs=operands[1].signed)
+        dots = Pairs(sums, exact=False) if is_float else of_bytes
         super().__init__(dots, dots, plan, operands, sink, inline)
         self.raw, self.groups = self.lhs.e, Groups(sums)
         self.groups_of_rhs = Widened(sums, operands[1].signed) if self.widens else self.groups

@@ -62,12 +62,15 @@ class ImageTemplate(Template):
                 readers = [vector.reader(shift, own) for vector, own in zip(vectors, masks, strict=True)]
                 return lambda step: [read(step * stride) for read in readers]
 
-            inside = [vector.inside(shift) for vector in vectors]
-            whole = None if e.target.masks_apart else functools.reduce(e.builder.and_, inside)
-            unmasked: Masks = [None] * access.stride(columns.axes[-1])
-            return RunReader(
-                lambda: reader([vector.masks(shift) for vector in vectors]), whole, reader([unmasked] * panel.width)
-            )
+            def masked() -> StepReader:
+                return reader([vector.masks(shift) for vector in vectors])
+
+            def whole() -> StepReader:
+                return reader([[None] * len(vector.parts) for vector in vectors])
+
+            if e.target.masks_apart:
+                return RunReader(masked)
+            return RunReader(masked, functools.reduce(e.builder.and_, [v.inside(shift) for v in vectors]), whole)
 
         return at
 

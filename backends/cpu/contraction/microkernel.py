@@ -23,12 +23,12 @@ StepReader = Callable[[Number], list[ll.Value]]
 
 @dataclass(frozen=True)
 class RunReader:
-    """How the rows of the run of a tap are read: by `masked`, which emits the masks, or, where `inside` holds and no
-    vector needs one, by `whole`."""
+    """How the rows of the run of a tap are read: by `masked` or, where `inside` holds and no vector needs a mask, by
+    `whole`, if there is one. Both emit what precedes the run."""
 
     masked: Callable[[], StepReader]
-    inside: ll.Value | None
-    whole: StepReader
+    inside: ll.Value | None = None
+    whole: Callable[[], StepReader] | None = None
 
 
 TapReader = Callable[[Number], RunReader]
@@ -142,11 +142,11 @@ def _either(e: Vectors, tile: Tile, stream: Stream, rows: list[ll.Value], reader
             loop.next = _flat(_products(e, before, stream, rows, read(loop.index), loop.index))
         return shaped(tile, loop.carried)
 
-    if reader.inside is None:
+    if reader.whole is None:
         return run(reader.masked())
     with e.builder.if_else(reader.inside) as (then, otherwise):
         with then:
-            whole, after_whole = run(reader.whole), e.builder.block
+            whole, after_whole = run(reader.whole()), e.builder.block
         with otherwise:
             masked, after_masked = run(reader.masked()), e.builder.block
     pairs = zip(_flat(whole), _flat(masked), strict=True)
