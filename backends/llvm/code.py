@@ -198,7 +198,7 @@ class Code:
         return self.intrinsic("llvm.copysign", magnitude, sign)
 
     def with_sign(self, magnitude: ll.Value, sign: ll.Value) -> ll.Value:
-        """Returns `copysign` of a magnitude whose sign bit is not set, which takes an instruction less."""
+        """Returns `copysign` of a magnitude whose sign bit is not set, or is that of `sign`: an instruction less."""
         integer = I64 if element(sign.type) == F64 else I32
         bit = self.both(self.bits(sign, integer), -(1 << (integer.width - 1)))
         return self.bits(self.either(self.bits(magnitude, integer), bit), element(sign.type))

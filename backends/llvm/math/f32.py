@@ -46,17 +46,17 @@ ERF_INV_MIDDLE = 2.499751329421997
 ERF_INV_CENTRE = (
     -8.83558826103581e-09, 2.296064671725162e-08, 4.6668000663885323e-07, -3.45957209901826e-06,
     -4.960181286151055e-06, 0.00021833328355569392, -0.0012529578525573015, -0.004176425747573376,
-    0.2466423660516739, 1.5013480186462402,
+    0.2466423660516739, 0.5013480186462402,
 )  # fmt: skip
 ERF_INV_NEAR = 0.9966
 """Up to here, w is less than 5."""
 ERF_INV_TAIL = (
     0.00011339602497173473, -0.00030545168556272984, -5.552860602620058e-05, 0.001479627564549446,
     -0.003596607595682144, 0.005689484998583794, -0.00763779878616333, 0.009444835595786572, 1.001675009727478,
-    2.832976818084717,
+    1.832976818084717,
 )  # fmt: skip
-"""erf_inv(x) / x in w - ERF_INV_MIDDLE, and in sqrt(w) - 3 where w >= 5, with w = -log(1 - x^2), as M. Giles divides it
-in Approximating the erfinv function, 2011"""
+"""erf_inv(x) / x - 1 in w - ERF_INV_MIDDLE, and in sqrt(w) - 3 where w >= 5, with w = -log(1 - x^2), as M. Giles
+divides it in Approximating the erfinv function, 2011"""
 
 
 def log(code: Code, x: ll.Value) -> ll.Value:
@@ -125,7 +125,7 @@ def erf_inv(code: Code, x: ll.Value) -> ll.Value:
 
 def _erf_inv_near_zero(code: Code, x: ll.Value) -> ll.Value:
     w = code.builder.fneg(short_log.of_normal(code, _one_less_square(code, x)))
-    return code.mul(code.polynomial(code.sub(w, ERF_INV_MIDDLE), ERF_INV_CENTRE), x)
+    return _increased(code, x, code.polynomial(code.sub(w, ERF_INV_MIDDLE), ERF_INV_CENTRE))
 
 
 def _erf_inv_everywhere(code: Code, x: ll.Value, log: Callable[[Code, ll.Value], ll.Value]) -> ll.Value:
@@ -136,7 +136,12 @@ def _erf_inv_everywhere(code: Code, x: ll.Value, log: Callable[[Code, ll.Value],
         central, code.polynomial(code.sub(w, ERF_INV_MIDDLE), ERF_INV_CENTRE), code.polynomial(tail_w, ERF_INV_TAIL)
     )
     infinite = code.copysign(code.like(x, float("inf")), x)
-    return code.select(code.compare("==", code.abs(x), 1.0), infinite, code.mul(p, x))
+    return code.select(code.compare("==", code.abs(x), 1.0), infinite, _increased(code, x, p))
+
+
+def _increased(code: Code, x: ll.Value, part: ll.Value) -> ll.Value:
+    """x + part x, where part is more than -1; if x is a zero, with its sign"""
+    return code.with_sign(code.fma(part, x, x), x)
 
 
 def power(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:

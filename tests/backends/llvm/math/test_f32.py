@@ -12,7 +12,7 @@ from tests.backends.llvm.math.measuring import INF, NAN, compiled, expect_f32, e
 AGAINST_F64 = {
     "exponential": (np.exp, 1.0), "exponential_minus_one": (np.expm1, 1.6), "log": (np.log, 1.0),
     "log_plus_one": (np.log1p, 1.6), "tanh": (np.tanh, 1.6), "logistic": (special.expit, 1.7), "sine": (np.sin, 1.6),
-    "cosine": (np.cos, 1.6), "tan": (np.tan, 0.6), "erf": (special.erf, 1.9), "erf_inv": (special.erfinv, 2.0),
+    "cosine": (np.cos, 1.6), "tan": (np.tan, 0.6), "erf": (special.erf, 1.9), "erf_inv": (special.erfinv, 1.7),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5), "sqrt": (np.sqrt, 0.51),
 }  # fmt: skip
 
