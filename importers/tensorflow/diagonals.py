@@ -173,17 +173,15 @@ def _band(ctx: Context, diagonal: Value, k: np.ndarray, num_rows: Tensor, num_co
     low, high = _limits(ctx, k)
     length = ctx.extents(diagonal)[-1]
     least = (length - min(high, 0), length + max(low, 0))
-    (rows,), (columns,) = (ctx.given_sizes(*x) for x in ((num_rows, "num_rows"), (num_cols, "num_cols")))
+    (rows,), (columns,) = ctx.given_sizes(num_rows, "num_rows"), ctx.given_sizes(num_cols, "num_cols")
     square = larger(ctx, *least)
-    sizes = [
+    height, width = (
         chosen(ctx, "GE", own, 0, own, chosen(ctx, "GE", other, 0, alone, square))
         for own, other, alone in ((rows, columns, least[0]), (columns, rows, least[1]))
-    ]
-    band = Band(ctx, *sizes, low, high, align)
-    if numbers_of([length, *sizes]) is not None and band.length != length:
-        ctx.unsupported(
-            "diagonal", f"the length {length}", f"{band.length}, as for {sizes[0]} rows, {sizes[1]} columns"
-        )
+    )
+    band = Band(ctx, height, width, low, high, align)
+    if numbers_of([length, height, width]) is not None and band.length != length:
+        ctx.unsupported("diagonal", f"the length {length}", f"{band.length}, as for {height} rows, {width} columns")
     return band
 
 
