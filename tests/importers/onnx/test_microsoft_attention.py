@@ -10,7 +10,7 @@ pytest.importorskip("onnxruntime")
 
 import trivium
 from tests.importers.onnx.arrays import RANDOM, floats
-from tests.importers.onnx.checks import by_runtime, check_node, node
+from tests.importers.onnx.checks import by_exact_runtime, by_runtime, check_node, node
 
 pytestmark = pytest.mark.onnx
 
@@ -121,9 +121,10 @@ def test_quantized_attention_to_itself(columns: int) -> None:
     scale, steps = np.array(0.02, np.float32), (RANDOM.random(columns) * 0.01).astype(np.float32)
     steps, zeros = (steps, np.zeros(columns, np.int8)) if columns > 1 else (steps.reshape(()), np.int8(3))
     numbers, past = (x, weights, BIAS, scale, steps), floats(2, BATCH, HEADS, 3, SIZE)
-    close("QAttention", *numbers, number(4, 5), np.uint8(120), zeros, num_heads=HEADS)
-    close("QAttention", *numbers, None, np.uint8(0), zeros, past, outputs=2, num_heads=HEADS, unidirectional=1)
-    close("QAttention", *numbers, num_heads=HEADS)
+    options: dict[str, Any] = {"num_heads": HEADS, "oracle": by_exact_runtime}
+    close("QAttention", *numbers, number(4, 5), np.uint8(120), zeros, **options)
+    close("QAttention", *numbers, None, np.uint8(0), zeros, past, outputs=2, unidirectional=1, **options)
+    close("QAttention", *numbers, **options)
 
 
 # Groups of heads
