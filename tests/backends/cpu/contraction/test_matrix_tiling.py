@@ -7,7 +7,7 @@ from tests.backends.cpu.contraction.tiles import PLAIN, TURNED, bytes_of, with_t
 from trivium.backends.cpu.contraction.kernels import Lowering
 from trivium.backends.cpu.contraction.matrix_tiling import interleaved
 from trivium.backends.cpu.contraction.tiling import Rhs
-from trivium.backends.cpu.target import AMX, level
+from trivium.backends.cpu.target import AMX, level, words
 from trivium.compiler.artifact import Axis, Packing
 
 
@@ -54,7 +54,9 @@ def test_operands_of_an_instruction() -> None:
     assert target.matrix_instruction("bf16", "bf16", "f32") is AMX["amx-bf16"]
     assert target.matrix_instruction("bf16", "f32", "f32") is None
     assert target.matrix_instruction("i8", "i8", "f32") is None
-    assert level("x86-64-v4").matrix_instruction("i8", "i8", "i32") is None
+    assert level("x86-64-v4").matrix_instruction("bf16", "bf16", "f32") is None
+    assert level("x86-64-v4").matrix_instruction("i8", "i8", "i32") == words(64)
+    assert level("aarch64").matrix_instruction("i8", "i8", "i32") is None
 
 
 def test_neighbours_of_the_reduction_lie_together() -> None:
