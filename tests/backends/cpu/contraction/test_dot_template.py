@@ -133,6 +133,13 @@ def test_the_instruction_is_emitted(one: str, other: str) -> None:
     assert "vpmaddubsw" not in listing
 
 
+@pytest.mark.parametrize(("name", "registers"), [("x86-64-v2", "%xmm"), ("x86-64-v3", "%ymm"), ("x86-64-v4", "%zmm")])
+def test_the_instruction_of_extended_bytes_is_emitted(name: str, registers: str) -> None:
+    case = matmul(bytes_of("i8", 1, 64, 128), bytes_of("ui8", 1, 128, 64), (PLAIN,) * 3)
+    lines = assembly(case, level(name), frozenset({"rhs"})).splitlines()
+    assert any("pmaddwd" in line and registers in line for line in lines)
+
+
 @pytest.mark.skipif(PAIRS not in host().matrix_instructions, reason="this processor does not add pairs of bf16")
 @pytest.mark.parametrize("constants", [set(), {"rhs"}], ids=("input", "constant"))
 @pytest.mark.parametrize("rows", [1, 5, 40])

@@ -38,11 +38,11 @@ def bytes_of(kind: str, *shape: int) -> np.ndarray:
     return whole(low, high, *shape, dtype=dtype)
 
 
-def assembly(case: Case, target: CpuTarget) -> str:
+def assembly(case: Case, target: CpuTarget, constants: frozenset[str] = frozenset()) -> str:
     """Returns a kernel's instructions on a processor other than this one."""
     module = ll.Module()
     module.triple = target.triple
-    Lowering(case.kernel, target).emit(module, "product", WorkspaceSize()).linkage = ""
+    Lowering(case.kernel, target, constants).emit(module, "product", WorkspaceSize()).linkage = ""
     return target.machine().emit_assembly(parsed(str(module)))
 
 
