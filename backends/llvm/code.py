@@ -230,6 +230,16 @@ class Code:
         compare = self.builder.icmp_signed if signed else self.builder.icmp_unsigned
         return compare(relation, a, self.like(a, b))
 
+    # Masks
+
+    def in_all_lanes(self, mask: ll.Value) -> ll.Value:
+        """Whether a vector of truth values is true in every lane."""
+        return self.call(f"llvm.vector.reduce.and.{mangle(mask.type)}", I1, mask)
+
+    def in_any_lane(self, mask: ll.Value) -> ll.Value:
+        """Whether a vector of truth values is true in some lane."""
+        return self.call(f"llvm.vector.reduce.or.{mangle(mask.type)}", I1, mask)
+
     # Floats and integers
 
     def phi(self, incoming: Sequence[tuple[ll.Value, ll.Block]]) -> ll.Value:

@@ -46,7 +46,7 @@ def load(code: Code, address: Address, lanes: int, mask: ll.Value | None) -> ll.
     type_ = memory_type(address.dtype)
     if address.is_shared:
         reads = mask is None or (isinstance(mask, Literal) and "i1 1" in mask.constant)
-        base = address.base if reads else code.select(_any(code, mask), address.base, 0)
+        base = address.base if reads else code.select(code.in_any_lane(mask), address.base, 0)
         raw = _aligned(code.builder.load(_pointer(code, address, base), typ=type_), type_)
     elif address.is_run:
         pointer = _pointer(code, address, address.base)
@@ -143,7 +143,7 @@ def load_vector(
     if code.target.masks_apart or _bytes(vector) >= 4 or isinstance(mask, Literal):
         return _load_masked(code, pointer, vector, mask, otherwise)
     builder, found = code.builder, []
-    with builder.if_else(_all(code, mask), likely=True) as (whole, partly):
+    with builder.if_else(code.in_all_lanes(mask), likely=True) as (whole, partly):
         with whole:
             found.append((_aligned(builder.load(pointer, typ=vector), vector, alignment), builder.block))
         with partly:
@@ -172,7 +172,7 @@ def store_vector(
     elif isinstance(mask, Leading):
         _store_leading(code, value, pointer, mask.count)
     else:
-        with code.builder.if_else(_all(code, mask), likely=True) as (whole, partly):
+        with code.builder.if_else(code.in_all_lanes(mask), likely=True) as (whole, partly):
             with whole:
                 _aligned(code.builder.store(value, pointer), value.type, alignment)
             with partly:
@@ -364,11 +364,3 @@ def _bytes(type_: ll.Type) -> int:
 
 def _mask(mask: ll.Value | None, lanes: int) -> ll.Value:
     return mask if mask is not None else Literal(ll.VectorType(I1, lanes), "splat (i1 true)")
-
-
-def _all(code: Code, mask: ll.Value) -> ll.Value:
-    return code.call(f"llvm.vector.reduce.and.{mangle(mask.type)}", I1, mask)
-
-
-def _any(code: Code, mask: ll.Value) -> ll.Value:
-    return code.call(f"llvm.vector.reduce.or.{mangle(mask.type)}", I1, mask)

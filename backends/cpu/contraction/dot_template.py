@@ -1,9 +1,9 @@
 """The loop nest for instructions that add, in each lane, four products of bytes with and without sign (VNNI), or two
 products of bf16. Groups of 32 bits take the place of elements: the micro-kernel (`microkernel.py`) repeats one group of
 lhs in every lane. Without such instructions, bytes are extended to 16 bits, of which two are multiplied in each lane.
-If both operands have a sign, or neither has one, the sign bits of bytes of lhs are flipped when they
-are packed, and the products of a row of sign bits are subtracted. All of this is exact, because sums wrap. Where
-products of bf16 might underflow, vectors of f32 multiply the same groups (`underflow.py`)."""
+If VNNI's operands both have a sign, or neither has one, the sign bits of bytes of lhs are flipped when they are packed,
+and the products of a row of sign bits are subtracted. All of this is exact, because sums wrap. Where products of bf16
+might underflow, vectors of f32 multiply the same groups (`underflow.py`)."""
 
 from __future__ import annotations
 
@@ -183,8 +183,7 @@ class DotTemplate(Template):
     def _pack_lhs(self, unit: Unit, block: Block) -> None:
         problem, raw = self.problem, self.raw
         source = Source(raw, problem.lhs, self.lhs.base, unit.lhs, problem.rows, problem.reduction, aligned=True)
-        writer = Flipped(raw.builder, raw.target, I8, raw.lanes) if self.flips else raw
-        writer = Widening(raw, self.signs[0]) if self.widens else writer
+        writer = self._writer()
         steps, pitch = (block.begin, block.end), self.lhs_pitch * self.depth
         matrix_packing.emit_rows(source, unit.rows, steps, self.lhs_room, pitch, writer)
         if self.guard is not None:
@@ -194,6 +193,12 @@ class DotTemplate(Template):
             row = self._row_of_signs()
             with raw.loop(0, matrix_packing.whole(raw, steps), step=raw.lanes, nonempty=True) as loop:
                 writer.store(raw.zero, raw.at(row, loop.index))
+
+    def _writer(self) -> Vectors:
+        """Returns what writes packed rows of lhs."""
+        if self.widens:
+            return Widening(self.raw, self.signs[0])
+        return Flipped(self.raw.builder, self.raw.target, I8, self.raw.lanes) if self.flips else self.raw
 
     def _row_of_signs(self) -> ll.Value:
         """Returns the address of a row beyond those that packing writes to."""

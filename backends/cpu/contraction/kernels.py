@@ -221,6 +221,7 @@ class Lowering:
         def operand(access: Access, matrix: MatrixInstruction | None) -> Operand:
             base, dtype = buffers[access.buffer], access.buffer.dtype
             if matrix is not None:
+                # Bytes that are extended fill a register, but rows are also packed in squares of LANES.
                 row_bytes = max(LANES, matrix.columns * matrix.depth) if matrix.widens else ROW_BYTES
                 whole = Vectors(code.builder, self.target, memory_type(dtype), row_bytes // storage_bytes(dtype))
                 return Operand(base, whole, dtype in SIGNED)

@@ -14,9 +14,8 @@ from trivium.backends.llvm.math import exponential, f64, short_exponential, shor
 from trivium.backends.llvm.math.exponential import Exponential
 from trivium.backends.llvm.math.power import by_known_operand
 from trivium.backends.llvm.math.rare import if_within, unless_any
+from trivium.backends.llvm.math.short_log import SQRT_HALF_BITS
 from trivium.backends.llvm.math.trigonometric import by_all_digits
-
-SQRT_HALF_BITS = 0x3F3504F3
 
 exp = Exponential(
     scalar=F32,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import F64, I1, I32, I64, Code, element, literal, mangle, shaped
+from trivium.backends.llvm.code import F64, I32, I64, Code, element, literal, shaped
 
 SMALLEST_NORMAL, INFINITY = 0x00800000, 0x7F800000
 """As the bits of f32."""
@@ -18,7 +18,7 @@ def unless_any(
     """Returns `fast`, but if the condition holds for any lane, the result of the code that `otherwise` emits."""
     builder = code.builder
     if isinstance(rare.type, ll.VectorType):
-        rare = code.call(f"llvm.vector.reduce.or.{mangle(rare.type)}", I1, rare)
+        rare = code.in_any_lane(rare)
     before = builder.block
     with builder.if_then(rare, likely=False):
         exact = otherwise()
@@ -48,8 +48,7 @@ def _by_all(
     code: Code, condition: ll.Value, fast: Callable[[], ll.Value], otherwise: Callable[[], ll.Value]
 ) -> ll.Value:
     """Returns what `fast` computes if the condition holds in all lanes; if not, what `otherwise` does."""
-    condition = code.call(f"llvm.vector.reduce.and.{mangle(condition.type)}", I1, condition)
-    with code.builder.if_else(condition, likely=True) as (near, far):
+    with code.builder.if_else(code.in_all_lanes(condition), likely=True) as (near, far):
         with near:
             short, after_short = fast(), code.builder.block
         with far:
