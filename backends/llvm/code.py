@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ll
 from llvmlite.ir.values import FormattedConstant
@@ -16,6 +16,8 @@ I1, I8, I16, I32, I64 = (ll.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64 = ll.FloatType(), ll.DoubleType()
 POINTER = ll.PointerType()
 Number = bool | int | float
+SHIFT_F32, SHIFT_F64 = 1.5 * 2.0**23, 1.5 * 2.0**52
+"""Added to a float that is small beside it, rounds it to an integer, which is then in the low bits of the sum."""
 
 
 class BFloat(ll.Type):
@@ -248,6 +250,22 @@ class Code:
         for value, block in incoming:
             phi.add_incoming(value, block)
         return phi
+
+    def cond(
+        self,
+        condition: ll.Value,
+        then: Callable[[], Sequence[ll.Value]],
+        otherwise: Callable[[], Sequence[ll.Value]],
+        likely: bool | None = None,
+    ) -> list[ll.Value]:
+        """Branches to the code that one of the two functions emits; returns what each value of it is afterwards."""
+        found = []
+        with self.builder.if_else(condition, likely=likely) as branches:
+            for branch, emit in zip(branches, (then, otherwise), strict=True):
+                with branch:
+                    values = emit()
+                    found.append([(value, self.builder.block) for value in values])
+        return [self.phi(incoming) for incoming in zip(*found, strict=True)]
 
     def select(self, condition: ll.Value, a: ll.Value | Number, b: ll.Value | Number) -> ll.Value:
         like = a if isinstance(a, ll.Value) else b

@@ -163,13 +163,12 @@ class _Sort:
         self, code: Code, keys: ll.Value, spare: ll.Value, count: ll.Value, away: ll.Value, middle: ll.Value
     ) -> ll.Value:
         """Returns a number that some of the keys are smaller than; ends the function if they are all equal."""
-        builder = code.builder
-        with builder.if_else(middle) as (then, otherwise):
-            with then:
-                of_range, after_range = self._middle(code, keys, spare, count, away), builder.block
-            with otherwise:
-                of_sample, after_sample = self._median(code, keys, count), builder.block
-        return code.phi([(of_range, after_range), (of_sample, after_sample)])
+        (pivot,) = code.cond(
+            middle,
+            lambda: [self._middle(code, keys, spare, count, away)],
+            lambda: [self._median(code, keys, count)],
+        )
+        return pivot
 
     def _median(self, code: Code, keys: ll.Value, count: ll.Value) -> ll.Value:
         """Returns the median of vectors that are spread over the keys."""

@@ -142,13 +142,13 @@ def load_vector(
         return _aligned(code.builder.load(pointer, typ=vector), vector, alignment)
     if code.target.masks_apart or _bytes(vector) >= 4 or isinstance(mask, Literal):
         return _load_masked(code, pointer, vector, mask, otherwise)
-    builder, found = code.builder, []
-    with builder.if_else(code.in_all_lanes(mask), likely=True) as (whole, partly):
-        with whole:
-            found.append((_aligned(builder.load(pointer, typ=vector), vector, alignment), builder.block))
-        with partly:
-            found.append((_load_masked(code, pointer, vector, mask, otherwise), builder.block))
-    return code.phi(found)
+    (loaded,) = code.cond(
+        code.in_all_lanes(mask),
+        lambda: [_aligned(code.builder.load(pointer, typ=vector), vector, alignment)],
+        lambda: [_load_masked(code, pointer, vector, mask, otherwise)],
+        likely=True,
+    )
+    return loaded
 
 
 def _load_masked(

@@ -252,19 +252,14 @@ class DotTemplate(Template):
         """Adds the products of bf16, by one of two instructions."""
         assert self.guard is not None
         assert panel.data is not None, "rhs is packed"
-        builder, found = self.e.builder, []
-        with builder.if_else(self.guard.is_slow(), likely=False) as branches:
-            for branch, exact in zip(branches, (True, False), strict=True):
-                with branch:
-                    stream = self._stream(unit, block, panel, panel.data, tile)
-                    total = microkernel.accumulate(Pairs(self.e, exact), sums, stream)
-                    found.append(([vector for line in total for vector in line], builder.block))
-        merged = []
-        for vectors in zip(*(values for values, _ in found), strict=True):
-            merged.append(builder.phi(self.e.vector))
-            for vector, (_, place) in zip(vectors, found, strict=True):
-                merged[-1].add_incoming(vector, place)
-        return microkernel.shaped(sums, merged)
+        data = panel.data
+
+        def added(exact: bool) -> list[ll.Value]:
+            stream = self._stream(unit, block, panel, data, tile)
+            return [vector for line in microkernel.accumulate(Pairs(self.e, exact), sums, stream) for vector in line]
+
+        slow = self.guard.is_slow()
+        return microkernel.shaped(sums, self.e.cond(slow, lambda: added(True), lambda: added(False), likely=False))
 
     def _less(self, sums: microkernel.Tile, excess: list[ll.Value]) -> microkernel.Tile:
         return [[self.e.isub(one, other) for one, other in zip(line, excess, strict=True)] for line in sums]

@@ -135,22 +135,18 @@ def _steps(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value)
 def _either(e: Vectors, tile: Tile, stream: Stream, rows: list[ll.Value], reader: RunReader) -> Tile:
     """The innermost loop, without masks where none is needed."""
 
-    def run(read: StepReader) -> Tile:
+    def run(reads: Callable[[], StepReader]) -> list[ll.Value]:
+        read = reads()
         # Masked loads that are unrolled are all moved to the beginning, where registers are too few for them.
         with e.loop(0, stream.steps, carried=_flat(tile), nonempty=True) as loop:
             before = shaped(tile, loop.carried)
             loop.next = _flat(_products(e, before, stream, rows, read(loop.index), loop.index))
-        return shaped(tile, loop.carried)
+        return loop.carried
 
-    if reader.whole is None:
-        return run(reader.masked())
-    with e.builder.if_else(reader.inside) as (then, otherwise):
-        with then:
-            whole, after_whole = run(reader.whole()), e.builder.block
-        with otherwise:
-            masked, after_masked = run(reader.masked()), e.builder.block
-    pairs = zip(_flat(whole), _flat(masked), strict=True)
-    return shaped(tile, [e.phi([(one, after_whole), (other, after_masked)]) for one, other in pairs])
+    whole, masked = reader.whole, reader.masked
+    if whole is None:
+        return shaped(tile, run(masked))
+    return shaped(tile, e.cond(reader.inside, lambda: run(whole), lambda: run(masked)))
 
 
 def _panel_row(stream: Stream, panel: ll.Value, width: int) -> list[ll.Value]:

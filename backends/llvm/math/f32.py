@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import F32, F64, I32, I64, Code, shaped
+from trivium.backends.llvm.code import F32, F64, I32, I64, SHIFT_F64, Code, shaped
 from trivium.backends.llvm.math import exponential, f64, short_exponential, short_log, short_tanh
 from trivium.backends.llvm.math.exponential import Exponential
 from trivium.backends.llvm.math.power import by_known_operand
@@ -179,9 +179,8 @@ def _one_less_square(code: Code, x: ll.Value) -> ll.Value:
 def _quadrant(code: Code, x: ll.Value) -> tuple[ll.Value, ll.Value]:
     """Returns n = round(x / (pi/2)), as an integer that is right at least modulo 4, and x - n pi/2, reduced in f64."""
     wide = _widen(code, x)
-    shift = 1.5 * 2.0**52
-    rounded = code.fma(wide, 0.6366197723675814, shift)
-    n = code.sub(rounded, shift)
+    rounded = code.fma(wide, 0.6366197723675814, SHIFT_F64)
+    n = code.sub(rounded, SHIFT_F64)
     fast = code.bits(rounded, I64), code.fma(n, -6.123233995736766e-17, code.fma(n, -1.5707963267948966, wide))
     huge = code.compare(">", code.abs(wide), 2.0**45 if code.target.fma else 2.0**10)
     quadrant, r = unless_any(code, huge, fast, lambda: by_all_digits(code, wide, huge, fast))

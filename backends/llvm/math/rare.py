@@ -48,12 +48,8 @@ def _by_all(
     code: Code, condition: ll.Value, fast: Callable[[], ll.Value], otherwise: Callable[[], ll.Value]
 ) -> ll.Value:
     """Returns what `fast` computes if the condition holds in all lanes; if not, what `otherwise` does."""
-    with code.builder.if_else(code.in_all_lanes(condition), likely=True) as (near, far):
-        with near:
-            short, after_short = fast(), code.builder.block
-        with far:
-            long, after_long = otherwise(), code.builder.block
-    return code.phi([(short, after_short), (long, after_long)])
+    (result,) = code.cond(code.in_all_lanes(condition), lambda: [fast()], lambda: [otherwise()], likely=True)
+    return result
 
 
 def _within(code: Code, x: ll.Value, limit: float) -> ll.Value:

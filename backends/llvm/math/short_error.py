@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import llvmlite.ir as ll
 
 from trivium.backends.llvm import lookup
-from trivium.backends.llvm.code import I32, Code
+from trivium.backends.llvm.code import I32, SHIFT_F32, Code
 from trivium.backends.llvm.math.f32 import exp
 
 ERFC_LOG_FIRST = -1.128379225730896
@@ -18,7 +18,6 @@ ERFC_LOG = (
     0.0001603981072548777, 0.019153062254190445, -0.10277783125638962, -0.6366193890571594, 5.604632491440498e-08,
 )  # fmt: skip
 """log(erfc(x)) / x for 0 <= x <= 4, less ERFC_LOG_FIRST"""
-SHIFT = 1.5 * 2.0**23
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,8 @@ class Parts:
     def __call__(self, code: Code, a: ll.Value) -> ll.Value:
         """Returns erf(a) for a >= 0."""
         a = code.select(code.compare(">", a, self.last), self.last, a)
-        # The sum is rounded to an integer, which is then in the low bits.
-        rounded = code.fma(a, 1 / self.width, SHIFT)
-        number = code.sub(rounded, SHIFT)
+        rounded = code.fma(a, 1 / self.width, SHIFT_F32)
+        number = code.sub(rounded, SHIFT_F32)
         step = code.fma(number, -self.width, a)
         *others, middle = lookup.rows(code, self.table, code.bits(rounded, I32))
         slope = others[0]

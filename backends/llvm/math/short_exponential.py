@@ -6,13 +6,13 @@ from __future__ import annotations
 import llvmlite.ir as ll
 
 from trivium.backends.llvm import lookup
-from trivium.backends.llvm.code import I32, Code
+from trivium.backends.llvm.code import I32, SHIFT_F32, Code
 from trivium.backends.llvm.math.exponential import LOG2_E, Exponential
 from trivium.backends.llvm.whole_vectors import limited, scaled
 
 LARGEST = 0.03
 """More than |r|, unless x is so large, or no number, that n alone decides: then r is any small number."""
-SHIFT = 1.5 * 2.0**23 / lookup.SIZE
+SHIFT = SHIFT_F32 / lookup.SIZE
 """Adding this number rounds to a multiple of 1/16, whose last four bits are then the lowest ones."""
 ROOTS = tuple(2.0 ** (index / lookup.SIZE) for index in range(lookup.SIZE))
 COEFFICIENTS = 0.16667055653893081, 0.5000161868396479

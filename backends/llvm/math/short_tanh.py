@@ -6,7 +6,7 @@ from __future__ import annotations
 import llvmlite.ir as ll
 
 from trivium.backends.llvm import lookup
-from trivium.backends.llvm.code import I32, Code
+from trivium.backends.llvm.code import I32, SHIFT_F32, Code
 from trivium.backends.llvm.math.by_parts import ByParts
 from trivium.backends.llvm.math.exponential import Exponential
 
@@ -54,7 +54,6 @@ STEP = 1.2071654
 the nearest to numbers of f32."""
 END = 9.05
 """tanh is 1 before this number, which is in the last part."""
-SHIFT = 1.5 * 2.0**23
 MIDDLES = 0.0, 0.8358272, 0.98413247, 0.9985707, 0.9998721, 0.99998856, 0.999999, 0.99999994
 REST = 1.0, 0.30139294, 0.031483304, 0.0028565873, 0.00025578932, 2.2877179e-05, 2.0458626e-06, 1.8295589e-07
 """tanh(n STEP), and 1 less its square"""
@@ -80,8 +79,8 @@ def tanh(code: Code, x: ll.Value, exp: Exponential) -> ll.Value:
 def _by_step(code: Code, a: ll.Value) -> ll.Value:
     """tanh(m + r) = t + (1 - t^2) u / (1 + t u), where t = tanh(m) and u = tanh(r). With one division, as 1 / u is
     P(r^2) / r."""
-    rounded = code.fma(a, 1 / STEP, SHIFT)
-    r = code.fma(code.sub(rounded, SHIFT), -STEP, a)
+    rounded = code.fma(a, 1 / STEP, SHIFT_F32)
+    r = code.fma(code.sub(rounded, SHIFT_F32), -STEP, a)
     t, rest = lookup.rows(code, (MIDDLES, REST), code.bits(rounded, I32))
     below = code.fma(t, r, code.polynomial(code.mul(r, r), RATIO))
     return code.add(code.div(code.mul(rest, r), below), t)

@@ -7,10 +7,9 @@ from itertools import pairwise
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import F64, I1, I32, I64, Code
+from trivium.backends.llvm.code import F64, I1, I32, I64, SHIFT_F64, Code
 from trivium.backends.llvm.math.rare import unless_any
 
-ROUND = 1.5 * 2.0**52
 SIN = (
     -7.577969639231185e-13, 1.605835216319398e-10, -2.505210479998358e-08, 2.7557319213770023e-06,
     -0.00019841269841254275, 0.008333333333333323, -0.16666666666666666,
@@ -101,8 +100,8 @@ def reduced(code: Code, x: ll.Value) -> Angle:
 
 def by_parts(code: Code, x: ll.Value) -> Angle:
     """Subtracts two exact products, then a small one. For |x| <= LIMIT."""
-    rounded = code.add(code.mul(x, 0.6366197723675814), ROUND)
-    n = code.sub(rounded, ROUND)
+    rounded = code.add(code.mul(x, 0.6366197723675814), SHIFT_F64)
+    n = code.sub(rounded, SHIFT_F64)
     first, second, third = HALF_PI
     rest = code.sub(x, code.mul(n, first))
     step = code.mul(n, second)
