@@ -21,6 +21,9 @@ SHORTEST_SAFE_RUN = 3
 LONGEST_STEP = 1024
 """The distance in bytes between rows of rhs up to which they are read in place: longer strides fall on few sets of the
 caches."""
+MOST_NEAR, MOST_FAR = 16, 4
+"""The numbers of tiles up to which packing a panel takes longer than reading it in place again and again: from the
+second-level cache, and from behind it."""
 SOON_DONE = 256
 """With so few rows, a panel is used up before the processor has prefetched the next one by itself."""
 MOST_FOLDED = 24
@@ -44,6 +47,7 @@ STREAMED_SHARE = 1 / 2
 
 # Shares of the second-level cache.
 PANEL_SHARE = 1 / 4
+SPREAD_SHARE = 1 / 2
 LHS_SHARE = 3 / 8
 SUMS_SHARE = 1 / 4
 
@@ -220,7 +224,7 @@ def choose(
     streams = plain and _streams(problem, lanes, element_bytes, cache)
     wide = knobs.vectors or USUAL_PANEL * streams
     panels, tiles = tiles_of(problem, lanes, target.vector_registers, threads, wide)
-    rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, lanes, element_bytes, tiles, reading.rhs)
+    rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, element_bytes, target, tiles, reading.rhs)
     rhs = Rhs.IN_PLACE if streams else Rhs.PACKED if rhs is Rhs.DIRECT and not whole else rhs
     shortest = SHORTEST_RUN_OF_FEW if panels.count <= FEW_PANELS else SHORTEST_RUN
     shortest = shortest if problem.lhs.windows else SHORTEST_SAFE_RUN
@@ -306,15 +310,28 @@ def tiles_of(problem: Problem, lanes: int, registers: int, threads: int, wanted:
     return panels, split(rows, rows_that_fit(panels.size, registers))
 
 
-def _rhs(problem: Problem, lanes: int, element_bytes: int, tiles: Split, converted: bool) -> Rhs:
+def _rhs(problem: Problem, element_bytes: int, target: Target, tiles: Split, converted: bool) -> Rhs:
     """Returns where to read an rhs that is not constant. One that is converted is read in place by a single tile only:
     several would convert it several times."""
-    short = 0 < rhs_step(problem) * element_bytes <= LONGEST_STEP
-    if short and problem.columns.extent % lanes == 0 and (tiles.count == 1 or not converted):
+    step = rhs_step(problem) * element_bytes
+    whole = problem.columns.extent % (target.vector_bytes // element_bytes) == 0
+    if 0 < step <= LONGEST_STEP and whole and tiles.count <= _most_tiles_in_place(problem, step, target, converted):
         return Rhs.IN_PLACE
     across = lies_across(problem.rhs, problem.reduction, problem.columns)
     once = tiles.count == 1 and not problem.elementwise and not across
     return Rhs.DIRECT if once else Rhs.PACKED
+
+
+def _most_tiles_in_place(problem: Problem, step: int, target: Target, converted: bool) -> float:
+    """Returns the number of tiles up to which a panel is read in place. Its rows, `step` bytes apart, fall on as few
+    sets of a cache as if they filled the memory that they are spread over."""
+    if converted:
+        return 1
+    near, cache = target.cache_bytes[:2]
+    spread = step * problem.reduction.extent
+    if problem.elementwise or spread <= near:
+        return math.inf
+    return MOST_NEAR if spread < SPREAD_SHARE * cache else MOST_FAR
 
 
 def units_of(
