@@ -30,6 +30,8 @@ MOST_FOLDED = 24
 """The number of rows up to which folding the lanes of sums takes less time than turning rhs around for them."""
 SHORTEST_FOLDED = 4
 """The length of such sums, in vectors."""
+FOLDED_SHARE = 2
+"""The largest lhs of such sums, in sizes of the first-level cache: each vector of columns reads it again."""
 USUAL_PANEL = 8
 """The number of vectors in a panel that keeps the multipliers busy with any number of rows. A single row takes wider
 panels, where threads find enough of them: memory is read faster along its rows than in strips across them."""
@@ -215,7 +217,7 @@ def choose(
     lanes, cache = target.vector_bytes // element_bytes, target.cache_bytes[1]
     run, total = run_of(problem.reduction, problem.lhs), problem.reduction.extent
     whole = reading.exact_terms is None or total <= reading.exact_terms
-    if not constant_rhs and whole and _folds(problem, lanes):
+    if not constant_rhs and whole and _folds(problem, lanes, FOLDED_SHARE * target.cache_bytes[0] // element_bytes):
         return _folded(problem, lanes, target, reading)
     pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
     threads = max(1, min(target.threads, pieces))
@@ -270,16 +272,17 @@ def _streams(problem: Problem, lanes: int, element_bytes: int, cache: int) -> bo
     return problem.reduction.extent * columns * element_bytes >= cache and rhs_step(problem) > 0
 
 
-def _folds(problem: Problem, lanes: int) -> bool:
-    """Whether few rows are multiplied with an rhs that is contiguous along the reduction, as lhs is: then both are read
-    in place."""
+def _folds(problem: Problem, lanes: int, most: int) -> bool:
+    """Whether few rows, of less than `most` elements, are multiplied with an rhs that is contiguous along the
+    reduction, as lhs is: then both are read in place."""
     reduction, operands = problem.reduction, (problem.lhs, problem.rhs)
     if len(reduction.axes) != 1 or problem.elementwise or any(operand.windows for operand in operands):
         return False
     along = all(operand.stride(reduction.axes[0]) == 1 for operand in operands)
     across = any(problem.rhs.stride(axis) == 1 for axis in problem.columns.axes)
     long = reduction.extent >= SHORTEST_FOLDED * lanes and problem.columns.extent >= lanes
-    return along and not across and long and problem.rows.extent <= MOST_FOLDED
+    few = problem.rows.extent < FEW_ROWS or problem.rows.extent * reduction.extent < most
+    return along and not across and long and few and problem.rows.extent <= MOST_FOLDED
 
 
 def _folded(problem: Problem, lanes: int, target: Target, reading: Reading) -> Tiling:
