@@ -59,6 +59,8 @@ PIECES = 8
 """Pieces per thread: these even out uneven pieces, and threads that start late."""
 SUMS = 4
 """The number of vectors of sums that wait for one another less than for memory."""
+WASTED = 1 / 16
+"""The share of the lanes that may be idle at the end of a loop for the sake of more vectors at once."""
 LONG_ROW = 1024
 """The bytes of rows of which as much as possible is read at once, rather than a little of each one after the other."""
 LONG_CHAIN = 10
@@ -282,8 +284,8 @@ class _Planner:
     def _lanes(self, loop: Loop, dimension: int, extent: int) -> int:
         """Returns the number of lanes along a dimension: one vector register of the floats and of the stored values, so
         that wide integers that only decide something take several; several registers if sums would wait for each other
-        and, where each lane has its own sum, no lane is wasted: then more of them, of which each read of a row is
-        longer, as long as every thread has some; fewer lanes for short loops."""
+        and, where each lane has its own sum, hardly any lane is wasted: then more of them, of which each read of a
+        row is longer, as long as every thread has some; fewer lanes for short loops."""
         index = loop.indices[dimension]
         lanes = max(2, self._vector_bits // (self._data_bits(loop) or self._bits(loop, index)))
         if holds(loop.body, Loop) or loop.kind == "reduction":
@@ -292,7 +294,7 @@ class _Planner:
             if loop.kind == "parallel" and self._reads_columns(loop.body):
                 sums = self._target.vector_registers // (2 * _held(loop.body)) * one
                 most = max(most, min(extent // (2 * self._target.threads), sums))
-            while lanes * 2 <= most and (loop.kind == "reduction" or extent % (lanes * 2) == 0):
+            while lanes * 2 <= most and (loop.kind == "reduction" or -extent % (lanes * 2) <= WASTED * extent):
                 lanes *= 2
         return min(lanes, 1 << (extent - 1).bit_length()) if extent > 1 else 1
 
@@ -319,9 +321,8 @@ class _Planner:
             return 1
         each, vectors = _alive(block) + TEMPORARIES, math.ceil(_count(extent) / lanes)
         for count in (4, 2):
-            wasted = -vectors % count
             most = max(self._target.vector_registers, PAIRED if count == 2 else 0)
-            if count * each <= most and 16 * wasted <= vectors:
+            if count * each <= most and -vectors % count <= WASTED * vectors:
                 return count
         return 1
 
