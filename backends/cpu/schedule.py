@@ -165,6 +165,7 @@ class _Planner:
         extents = merged_extents(loop, self._analysis)
         trips = math.prod(_count(e) for e in extents)
         cost, loops = self.block(loop.body)
+        cost += self._combining_cost(loop, {})
         best = cost * trips, {loop: LoopSchedule(extents), **loops}
         if loop.kind == "sequential":
             running = self._running(loop, extents) if self._fits_lanes(loop, *loop.indices) else ()
@@ -199,9 +200,10 @@ class _Planner:
         )
         # A wide vector takes several registers.
         registers = max(1.0, lanes * self._bits(loop, index) / self._vector_bits)
-        cost = chunks * self._body_cost(loop.body, neighbours(index, lanes, lanes)) * registers
+        combining, body = self._combining_cost(loop, {}), self._body_cost(loop.body, neighbours(index, lanes, lanes))
+        cost = chunks * (body + combining) * registers
         if loop.kind == "reduction":
-            cost += 2 * math.log2(lanes) + 4
+            cost += (2 + combining) * math.log2(lanes) + 4
         lanes *= self._at_once(loop, extent, lanes)
         return cost, {loop: LoopSchedule(extents, (Mapping(Unit.LANES, (dimension,), lanes),)), **self._nested(loop)}
 
@@ -367,7 +369,7 @@ class _Planner:
                 return moved + sum(self._body_cost(block, places) for block in instruction.blocks)
             case Loop():
                 trips = math.prod(_count(e) for e in instruction.extents)
-                return trips * self._body_cost(instruction.body, places)
+                return trips * (self._body_cost(instruction.body, places) + self._combining_cost(instruction, places))
             case SortKeys(_, _, count):
                 return sort_cost(count)
             case While():
@@ -403,6 +405,11 @@ class _Planner:
         together = sum(len(group) + shuffles(len(group)) for group in groups.values() if group)
         apart = sum(self._cost(i, places) for i in block.instructions if i not in groups)
         return together + apart + self._division_cost(block, places)
+
+    def _combining_cost(self, loop: Loop, places: Places) -> float:
+        """Returns the cost of folding one term with a combiner that is a block; named ones cost as little as loading
+        the next term does."""
+        return self._body_cost(loop.combiner, places) if isinstance(loop.combiner, Block) else 0.0
 
     def _division_cost(self, block: Block, places: Places) -> float:
         each = operation_cost("divide", INDEX)
