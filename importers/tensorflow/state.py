@@ -146,13 +146,22 @@ def assign_variable(ctx: Context, resource: Operand, value: Value) -> None:
 @rule("AssignAddVariableOp")
 def assign_add_variable(ctx: Context, resource: Operand, value: Value) -> None:
     """AssignAddVariableOp(resource, value)"""
+    _require_numbers(ctx)
     update(ctx, resource, lambda old: ctx.plus(old, value))
 
 
 @rule("AssignSubVariableOp")
 def assign_sub_variable(ctx: Context, resource: Operand, value: Value) -> None:
     """AssignSubVariableOp(resource, value)"""
+    _require_numbers(ctx)
     update(ctx, resource, lambda old: ctx.minus(old, value))
+
+
+def _require_numbers(ctx: Context) -> None:
+    """Rejects a sum of booleans, or of quantized integers: TensorFlow has no kernel for them."""
+    dtype = ctx.node.inputs[1].dtype
+    if dtype.is_bool or dtype.is_quantized:
+        ctx.unsupported("value", f"dtype {dtype.name}", "a number that is not quantized")
 
 
 # Helpers

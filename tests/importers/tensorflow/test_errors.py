@@ -151,6 +151,23 @@ def test_arguments_that_only_kernels_of_tensorflow_reject(function: Any, message
         trivium.from_tensorflow(graph_without_shapes(function, 1), x)
 
 
+@pytest.mark.parametrize("op", ["AssignAddVariableOp", "AssignSubVariableOp"])
+@pytest.mark.parametrize("dtype", [tf.bool, tf.qint8])
+def test_variables_of_dtypes_without_arithmetic(op: str, dtype: Any) -> None:
+    quantized = RAW.QuantizeV2(input=[1.0, 2.0], min_range=-2.0, max_range=2.0, T=tf.qint8)[0]
+    variable = tf.Variable([True, False] if dtype == tf.bool else quantized)
+
+    @tf.function
+    def change() -> Any:
+        getattr(RAW, op)(resource=variable.handle, value=variable.read_value())
+        return tf.constant(1)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"No OpKernel was registered to support Op '{op}'"):
+        change()
+    with pytest.raises(trivium.UnsupportedOpError, match=f"{op}: argument value has dtype {dtype.name}, expected"):
+        trivium.from_tensorflow(change)
+
+
 def test_where_tensorflow_runs_such_an_op_its_own_error_is_raised() -> None:
     function = trivium.tensorflow.function(lambda x: tf.cumsum(x, axis=5) + 1)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"Expected scan axis in the range \[-2, 2\)"):
