@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trivium.importers.emit import accumulation_type, lowest
+from trivium.importers.extents import is_number
 from trivium.importers.tensorflow.context import Context, Known, Operand, rule
 from trivium.importers.tensorflow.counted import Counted
 from trivium.importers.tensorflow.indexing import scattered
@@ -19,15 +20,18 @@ from trivium.ir.types import I64
 
 def columns(ctx: Context, indices: Value) -> list[Value]:
     """Returns the indices along each dimension."""
-    count, rank = indices.type.static_shape
-    return [ctx.reshape(ctx.slice(indices, 1, i, i + 1), (count,)) for i in range(rank)]
+    rank = indices.type.shape[1]
+    assert rank is not None
+    return [ctx.squeeze(ctx.slice(indices, 1, i, i + 1), [1]) for i in range(rank)]
 
 
 def ordered(ctx: Context, indices: Value, *lists: Value) -> list[Value]:
     """Sorts elements by their indices, stably: by one dimension after another, the first one last. Returns the sorted
     indices, and the lists in the same order."""
-    count = indices.type.static_shape[0]
-    places = ctx.iota((count,), 0)
+    count = ctx.extent(indices, 0)
+    if is_number(count, 0):
+        return [indices, *lists]
+    places = ctx.iota([count], 0)
     for column in reversed(columns(ctx, indices)):
         places = ctx.sort([ctx.take(column, places), places], 0)[1]
     return [ctx.take(x, places) for x in (indices, *lists)]
@@ -109,7 +113,7 @@ def sparse_add(
     _require_room(ctx)
     both = ctx.concatenate([a_indices, b_indices], 0)
     indices, values = ordered(ctx, both, ctx.concatenate([a_values, b_values], 0))
-    is_first = _begins(ctx, indices)
+    is_first = begins(ctx, indices)
     after = ctx.pad(values, [-1], [1])
     is_last = ctx.pad(is_first, [-1], [1], True)
     sums = ctx.select(is_last, values, ctx.plus(values, after))
@@ -135,7 +139,7 @@ def sparse_extremum(
     op = ops.Maximum if ctx.op == "SparseSparseMaximum" else ops.Minimum
     both = ctx.concatenate([a_indices, b_indices], 0)
     indices, values = ordered(ctx, both, ctx.concatenate([a_values, b_values], 0))
-    is_first = _begins(ctx, indices)
+    is_first = begins(ctx, indices)
     other = ctx.select(ctx.pad(is_first, [-1], [1], True), ctx.full_like(values, 0), ctx.pad(values, [-1], [1]))
     return _counted(ctx, is_first, indices, ctx.binary(op, values, other))
 
@@ -163,7 +167,7 @@ def sparse_reduce(
     else:
         indices, shape = (ctx.take(x, ctx.elements(np.array(kept, np.int64)), 1) for x in listed)
     indices, values = ordered(ctx, indices, input_values)
-    is_first, kind = _begins(ctx, indices), values.type.element_type
+    is_first, kind = begins(ctx, indices), values.type.element_type
     group = ctx.unsqueeze(ctx.minus(ctx.cumulative(ops.Add, ctx.convert(is_first, I64), 0), ctx.scalar(1, I64)), [1])
     op, start = (ops.Add, 0) if ctx.op == "SparseReduceSumSparse" else (ops.Maximum, lowest(kind))
     combined = scattered(ctx, op, ctx.full_like(values, start), group, values)
@@ -175,9 +179,9 @@ def _require_room(ctx: Context) -> None:
         ctx.unsupported("indices", "values computed at run time", "a function that is compiled when it is called")
 
 
-def _begins(ctx: Context, rows: Value) -> Value:
+def begins(ctx: Context, rows: Value) -> Value:
     """Whether each row differs from the one before."""
-    first = ctx.compare("EQ", ctx.iota(rows.type.static_shape[:1], 0), ctx.scalar(0, I64))
+    first = ctx.compare("EQ", ctx.iota(ctx.extents(rows)[:1], 0), ctx.scalar(0, I64))
     differs = ctx.compare("NE", rows, ctx.pad(rows, [1, 0], [-1, 0]))
     return ctx.binary(ops.Or, first, ctx.reduce(ops.Or, differs, [1]))
 
@@ -227,8 +231,8 @@ def sparse_softmax(ctx: Context, sp_indices: Value, sp_values: Value, sp_shape: 
     if not count:
         return sp_values
     kind = sp_values.type.element_type
-    begins = _begins(ctx, ctx.slice(sp_indices, 1, 0, rank - 1))
-    row = ctx.minus(ctx.cumulative(ops.Add, ctx.convert(begins, I64), 0), ctx.scalar(1, I64))
+    is_first = begins(ctx, ctx.slice(sp_indices, 1, 0, rank - 1))
+    row = ctx.minus(ctx.cumulative(ops.Add, ctx.convert(is_first, I64), 0), ctx.scalar(1, I64))
     places, wide = ctx.unsqueeze(row, [1]), ctx.convert(sp_values, accumulation_type(kind))
     least = ctx.full_like(wide, float("-inf"))
     highest = ctx.take(scattered(ctx, ops.Maximum, least, places, wide), row)

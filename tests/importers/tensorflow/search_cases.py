@@ -74,4 +74,52 @@ LOSSES = [
     loss(STEPS, ints(2, 0, 5), ignore_longer_outputs_than_inputs=True),
 ]
 
-SEARCH_CASES: list[Case] = [*FOUND, *DECODED, *LOSSES]
+DISTANCES = [
+    case(
+        "EditDistance",
+        lambda i, v, j, w, normalize=normalize: raw.EditDistance(
+            hypothesis_indices=i,
+            hypothesis_values=v,
+            hypothesis_shape=[3, 4],
+            truth_indices=j,
+            truth_values=w,
+            truth_shape=[4, 3],
+            normalize=normalize,
+        ),
+        *(PLACES, LABELS, np.array([[0, 0], [0, 1], [1, 1], [1, 2], [2, 0], [3, 1]]), LABELS[::-1]),
+    )
+    for normalize in FLAGS
+]
+SETS = [
+    *(
+        case(
+            "DenseToDenseSetOperation",
+            lambda x, y, name=name: raw.DenseToDenseSetOperation(set1=x, set2=y, set_operation=name),
+            *(ROWS.astype(np.int32), ROWS[:, :4].astype(np.int32)),
+        )
+        for name in ("a-b", "B-A", "intersection", "union")
+    ),
+    case(
+        "DenseToSparseSetOperation",
+        lambda x, i, v: raw.DenseToSparseSetOperation(
+            set1=x, set2_indices=i, set2_values=v, set2_shape=[3, 4], set_operation="union"
+        ),
+        *(ROWS.astype(np.int32), PLACES, LABELS),
+    ),
+    case(
+        "SparseToSparseSetOperation",
+        lambda i, v, j, w: raw.SparseToSparseSetOperation(
+            set1_indices=i,
+            set1_values=v,
+            set1_shape=[3, 4],
+            set2_indices=j,
+            set2_values=w,
+            set2_shape=[3, 3],
+            set_operation="a-b",
+        ),
+        *(PLACES, LABELS, PLACES[::2], LABELS[1::2]),
+    ),
+    case("SetSize", lambda i, v: raw.SetSize(set_indices=i, set_values=v, set_shape=[4, 4]), PLACES, LABELS),
+]
+
+SEARCH_CASES: list[Case] = [*FOUND, *DECODED, *LOSSES, *DISTANCES, *SETS]

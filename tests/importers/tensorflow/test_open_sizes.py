@@ -90,7 +90,7 @@ OF_SEVERAL_PROGRAMS = {
     *("SparseFillEmptyRows", "XlaKeyValueSort", "XlaReduceWindow", "XlaRngBitGenerator", "XlaSelectAndScatter"),
     *(f"Segment{word}" for word in ("Max", "Mean", "Min", "Prod", "Sum")),
     *(f"SparseSegment{word}{of}" for word in ("Mean", "SqrtN", "Sum") for of in ("", "GradV2")),
-    *("SparseToDense", "XlaSort"),
+    *("DenseToDenseSetOperation", "DenseToSparseSetOperation", "SparseToDense", "XlaSort"),
 }
 """Ops of which some cases cannot compute with several sizes at once: sizes that depend on data, mostly."""
 
