@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from trivium.importers.emit import accumulation_type
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.extents import Extent
+from trivium.importers.tensorflow.context import Context, Tensor, rule
 from trivium.importers.tensorflow.random import drawn, key_and_counter
 from trivium.importers.tensorflow.rejection import Streams, Trials, by_column, until_accepted
 from trivium.ir import ops
@@ -25,13 +26,13 @@ NEAR = 1.3
 
 @rule("ParameterizedTruncatedNormal")
 def parameterized_truncated_normal(
-    ctx: Context, shape: Known, means: Value, stdevs: Value, minvals: Value, maxvals: Value, *, seed: int, seed2: int
+    ctx: Context, shape: Tensor, means: Value, stdevs: Value, minvals: Value, maxvals: Value, *, seed: int, seed2: int
 ) -> Value:
     """ParameterizedTruncatedNormal(shape, means, stdevs, minvals, maxvals; seed=0, seed2=0) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
 
     def of_rows(x: Value) -> Value:
-        return ctx.reshape(x, (*x.type.static_shape, *[1] * (len(extents) - 1))) if x.type.rank else x
+        return ctx.reshape(x, (*ctx.extents(x), *[1] * (len(extents) - 1))) if x.type.rank else x
 
     parameters = [of_rows(x) for x in (means, stdevs, minvals, maxvals)]
     return _bounded(ctx, extents, drawn(ctx, 4 * RESERVED * math.prod(extents)), parameters)
@@ -39,10 +40,10 @@ def parameterized_truncated_normal(
 
 @rule("StatelessParameterizedTruncatedNormal")
 def stateless_parameterized_truncated_normal(
-    ctx: Context, shape: Known, seed: Value, means: Value, stddevs: Value, minvals: Value, maxvals: Value
+    ctx: Context, shape: Tensor, seed: Value, means: Value, stddevs: Value, minvals: Value, maxvals: Value
 ) -> Value:
     """StatelessParameterizedTruncatedNormal(shape, seed, means, stddevs, minvals, maxvals; dtype) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
     return _bounded(ctx, extents, key_and_counter(ctx, seed), (means, stddevs, minvals, maxvals))
 
 
@@ -57,7 +58,7 @@ class _Bounds(NamedTuple):
 
 
 def _bounded(
-    ctx: Context, shape: tuple[int, ...], key_and_counter: tuple[Value, Value], parameters: Sequence[Value]
+    ctx: Context, shape: Sequence[Extent], key_and_counter: tuple[Value, Value], parameters: Sequence[Value]
 ) -> Value:
     """Returns normal numbers with parameters that broadcast to their shape: means, deviations and bounds. They are NaN
     where there are none."""

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from trivium.importers.emit import broadcast_shape
-from trivium.importers.tensorflow.context import Context, Known, Operand, rule
+from trivium.importers.extents import Extent, divided, larger
+from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
 from trivium.importers.tensorflow.random import drawn, key_and_counter
 from trivium.importers.tensorflow.rejection import Streams, Trials, by_column, until_accepted
 from trivium.importers.tensorflow.sampling import from_variable
@@ -36,19 +37,19 @@ TAILS = (
 
 
 @rule("StatelessRandomPoisson")
-def stateless_poisson(ctx: Context, shape: Known, seed: Value, lam: Value) -> Value:
+def stateless_poisson(ctx: Context, shape: Tensor, seed: Value, lam: Value) -> Value:
     """StatelessRandomPoisson(shape, seed, lam; dtype) -> output"""
-    return _poisson(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed), lam)
+    return _poisson(ctx, ctx.given_shape(shape), *key_and_counter(ctx, seed), lam)
 
 
 @rule("RandomPoissonV2")
-def random_poisson(ctx: Context, shape: Known, rate: Value, *, seed: int, seed2: int) -> Value:
+def random_poisson(ctx: Context, shape: Tensor, rate: Value, *, seed: int, seed2: int) -> Value:
     """RandomPoissonV2(shape, rate; seed=0, seed2=0, dtype=DT_INT64) -> output"""
-    extents = (*ctx.known_shape(shape), *rate.type.static_shape)
+    extents = (*ctx.given_shape(shape), *ctx.extents(rate))
     return _poisson(ctx, extents, *drawn(ctx, 4 * RESERVED * math.prod(extents)), rate)
 
 
-def _poisson(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, rate: Value) -> Value:
+def _poisson(ctx: Context, shape: Sequence[Extent], key: Value, counter: Value, rate: Value) -> Value:
     if 0 in shape:
         return ctx.full(shape, 0, ctx.element_type)
     rates, rows, columns = _of_samples(ctx, shape, ctx.convert(rate, F64))
@@ -78,11 +79,11 @@ def _poisson(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, r
     return ctx.convert(ctx.reshape(samples, shape), ctx.element_type)
 
 
-def _of_samples(ctx: Context, shape: Sequence[int], parameter: Value) -> tuple[Value, int, int]:
+def _of_samples(ctx: Context, shape: Sequence[Extent], parameter: Value) -> tuple[Value, Extent, Extent]:
     """Returns a parameter for each sample, in a row; also how many samples there are for each of its values, and how
     many values."""
-    columns = parameter.type.size
-    rows = math.prod(shape) // columns
+    columns = math.prod(ctx.extents(parameter))
+    rows = divided(ctx, math.prod(shape), larger(ctx, columns, 1))
     row = ctx.reshape(parameter, (columns,))
     return ctx.reshape(ctx.broadcast(row, (rows, columns)), (rows * columns,)), rows, columns
 
@@ -137,23 +138,23 @@ class _PoissonBox(_Box):
 
 
 @rule("StatelessRandomBinomial")
-def stateless_binomial(ctx: Context, shape: Known, seed: Value, counts: Value, probs: Value) -> Value:
+def stateless_binomial(ctx: Context, shape: Tensor, seed: Value, counts: Value, probs: Value) -> Value:
     """StatelessRandomBinomial(shape, seed, counts, probs; dtype=DT_INT64) -> output"""
-    return _binomial(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed), counts, probs)
+    return _binomial(ctx, ctx.given_shape(shape), *key_and_counter(ctx, seed), counts, probs)
 
 
 @rule("StatefulRandomBinomial")
 def stateful_binomial(
-    ctx: Context, resource: Operand, algorithm: Known, shape: Known, counts: Value, probs: Value
+    ctx: Context, resource: Operand, algorithm: Known, shape: Tensor, counts: Value, probs: Value
 ) -> Value:
     """StatefulRandomBinomial(resource, algorithm, shape, counts, probs; dtype=DT_INT64) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
     columns = math.prod(broadcast_shape(counts.type.static_shape, probs.type.static_shape))
     moved = columns * 200 * (math.prod(extents) // max(columns, 1) + 3) // 4
     return _binomial(ctx, extents, *from_variable(ctx, resource, algorithm, moved), counts, probs)
 
 
-def _binomial(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, counts: Value, probs: Value) -> Value:
+def _binomial(ctx: Context, shape: Sequence[Extent], key: Value, counter: Value, counts: Value, probs: Value) -> Value:
     if 0 in shape:
         return ctx.full(shape, 0, ctx.element_type)
     common = broadcast_shape(counts.type.static_shape, probs.type.static_shape)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.extents import Extent, divided, is_number, larger
+from trivium.importers.tensorflow.context import Context, Known, Tensor, rule
 from trivium.importers.tensorflow.random import box_muller, drawn, fractions, key_and_counter, require_philox, words_at
 from trivium.importers.tensorflow.rejection import by_column
 from trivium.ir import ops
@@ -18,30 +19,30 @@ RESERVED = 256
 
 
 @rule("StatelessRandomGammaV3")
-def stateless_gamma(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known, alpha: Value) -> Value:
+def stateless_gamma(ctx: Context, shape: Tensor, key: Value, counter: Value, alg: Known, alpha: Value) -> Value:
     """StatelessRandomGammaV3(shape, key, counter, alg, alpha; dtype) -> output"""
     require_philox(ctx, alg)
-    return _gamma(ctx, ctx.known_shape(shape), key, counter, alpha)
+    return _gamma(ctx, ctx.given_shape(shape), key, counter, alpha)
 
 
 @rule("StatelessRandomGammaV2")
-def stateless_gamma_seed(ctx: Context, shape: Known, seed: Value, alpha: Value) -> Value:
+def stateless_gamma_seed(ctx: Context, shape: Tensor, seed: Value, alpha: Value) -> Value:
     """StatelessRandomGammaV2(shape, seed, alpha; dtype) -> output"""
-    return _gamma(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed), alpha)
+    return _gamma(ctx, ctx.given_shape(shape), *key_and_counter(ctx, seed), alpha)
 
 
 @rule("RandomGamma")
-def random_gamma(ctx: Context, shape: Known, alpha: Value, *, seed: int, seed2: int) -> Value:
+def random_gamma(ctx: Context, shape: Tensor, alpha: Value, *, seed: int, seed2: int) -> Value:
     """RandomGamma(shape, alpha; seed=0, seed2=0) -> output"""
-    extents = (*ctx.known_shape(shape), *alpha.type.static_shape)
+    extents = (*ctx.given_shape(shape), *ctx.extents(alpha))
     return _gamma(ctx, extents, *drawn(ctx, 4 * RESERVED * math.prod(extents)), alpha)
 
 
-def _gamma(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, alpha: Value) -> Value:
-    count, kinds = math.prod(shape), math.prod(alpha.type.static_shape)
-    if not count:
+def _gamma(ctx: Context, shape: Sequence[Extent], key: Value, counter: Value, alpha: Value) -> Value:
+    count, kinds = math.prod(shape), math.prod(ctx.extents(alpha))
+    if is_number(count, 0) or is_number(kinds, 0):
         return ctx.full(shape, 0, ctx.element_type)
-    each = count // kinds
+    each = divided(ctx, count, larger(ctx, kinds, 1))
     flat = ctx.reshape(ctx.convert(alpha, F64), (kinds,))
     flat = ctx.reshape(ctx.broadcast(flat, (each, kinds)), (count,))
     draws = _Draws(ctx, by_column(ctx, each, kinds, RESERVED), key, counter)
@@ -63,7 +64,7 @@ class _Draws:
 
     def __init__(self, ctx: Context, starts: Value, key: Value, counter: Value):
         self.starts, self.key, self.counter = starts, key, counter
-        self.count = starts.type.static_shape[0]
+        self.count = ctx.extent(starts, 0)
 
     def uniform(self, ctx: Context, calls: Value) -> list[Value]:
         return self._pair(ctx, self._fractions(ctx, calls))

@@ -4,11 +4,13 @@ numbers: as easy as 1, 2, 3" (SC 2011), four words per counter, keyed by the op'
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from trivium.importers.emit import accumulation_type
-from trivium.importers.tensorflow.context import Context, Known, Operand, rule
+from trivium.importers.extents import Extent
+from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
 from trivium.importers.tensorflow.state import read_value, variable_of
 from trivium.ir import ops
 from trivium.ir.core import Value
@@ -93,9 +95,9 @@ def get_alg(ctx: Context) -> np.ndarray:
 # Bits
 
 
-def bits(ctx: Context, count: int, key: Value, counter: Value) -> Value:
+def bits(ctx: Context, count: Extent, key: Value, counter: Value) -> Value:
     """Returns `count` words of 32 bits: four for each counter from the given one on."""
-    groups = -(-count // 4)
+    groups = (count + 3) // 4
     words = words_at(ctx, ctx.iota((groups,), 0, UI64), key, counter)
     return ctx.slice(ctx.reshape(words, (4 * groups,)), 0, 0, count)
 
@@ -108,12 +110,12 @@ def words_at(ctx: Context, offsets: Value, key: Value, counter: Value) -> Value:
     carry = ctx.convert(ctx.compare("LT", lows, low), UI64)
     highs = ctx.plus(carry, high)
     counters = [*_words(ctx, lows), *_words(ctx, highs)]
-    keys = [ctx.broadcast(word, offsets.type.static_shape) for word in _words(ctx, ctx.reshape(key, ()))]
+    keys = [ctx.broadcast(word, ctx.extents(offsets)) for word in _words(ctx, ctx.reshape(key, ()))]
     rows = [ctx.unsqueeze(word, [1]) for word in philox(ctx, counters, keys)]
     return ctx.concatenate(rows, 1)
 
 
-def uniform(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value, kind: ElementType) -> Value:
+def uniform(ctx: Context, shape: Sequence[Extent], key: Value, counter: Value, kind: ElementType) -> Value:
     """Returns floats in [0, 1)."""
     if not isinstance(kind, FloatType):
         ctx.unsupported("dtype", kind, "a float")
@@ -134,7 +136,7 @@ def fractions(ctx: Context, words: Value, kind: ElementType) -> Value:
     """Returns floats in [0, 1), of one word each, or of two: random mantissas below the exponent of 1, minus 1."""
     width, exponent, unsigned = MANTISSAS[kind]
     if kind is F64:
-        words = ctx.reshape(words, (words.type.size // 2, 2))
+        words = ctx.reshape(words, (ctx.extent(words, 0) // 2, 2))
         high, low = (ctx.convert(ctx.squeeze(ctx.slice(words, 1, i, i + 1), [1]), UI64) for i in range(2))
         words = ctx.add(ops.Or(ctx.binary(ops.ShiftLeft, high, ctx.scalar(32, UI64)), low))
     patterns = ctx.convert(words, unsigned)
@@ -145,42 +147,42 @@ def fractions(ctx: Context, words: Value, kind: ElementType) -> Value:
 
 
 @rule("StatelessRandomUniformV2")
-def stateless_uniform(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
+def stateless_uniform(ctx: Context, shape: Tensor, key: Value, counter: Value, alg: Known) -> Value:
     """StatelessRandomUniformV2(shape, key, counter, alg; dtype=DT_FLOAT) -> output"""
     require_philox(ctx, alg)
-    return uniform(ctx, ctx.known_shape(shape), key, counter, ctx.element_type)
+    return uniform(ctx, ctx.given_shape(shape), key, counter, ctx.element_type)
 
 
 @rule("StatelessRandomUniform")
-def stateless_uniform_seed(ctx: Context, shape: Known, seed: Value) -> Value:
+def stateless_uniform_seed(ctx: Context, shape: Tensor, seed: Value) -> Value:
     """StatelessRandomUniform(shape, seed; dtype=DT_FLOAT) -> output"""
-    return uniform(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed), ctx.element_type)
+    return uniform(ctx, ctx.given_shape(shape), *key_and_counter(ctx, seed), ctx.element_type)
 
 
 @rule("StatelessRandomNormalV2")
-def stateless_normal(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
+def stateless_normal(ctx: Context, shape: Tensor, key: Value, counter: Value, alg: Known) -> Value:
     """StatelessRandomNormalV2(shape, key, counter, alg; dtype=DT_FLOAT) -> output"""
     require_philox(ctx, alg)
-    return normal(ctx, ctx.known_shape(shape), key, counter)
+    return normal(ctx, ctx.given_shape(shape), key, counter)
 
 
 @rule("StatelessRandomNormal")
-def stateless_normal_seed(ctx: Context, shape: Known, seed: Value) -> Value:
+def stateless_normal_seed(ctx: Context, shape: Tensor, seed: Value) -> Value:
     """StatelessRandomNormal(shape, seed; dtype=DT_FLOAT) -> output"""
-    return normal(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed))
+    return normal(ctx, ctx.given_shape(shape), *key_and_counter(ctx, seed))
 
 
-def normal(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
+def normal(ctx: Context, shape: Sequence[Extent], key: Value, counter: Value) -> Value:
     """Returns normal numbers, computed in 32 or 64 bits."""
     count, kind = math.prod(shape), accumulation_type(ctx.element_type)
-    even = 2 * -(-count // 2)
+    even = 2 * ((count + 1) // 2)
     numbers = box_muller(ctx, uniform(ctx, (even,), key, counter, kind))
     return ctx.convert(ctx.reshape(ctx.slice(numbers, 0, 0, count), shape), ctx.element_type)
 
 
 def box_muller(ctx: Context, numbers: Value) -> Value:
     """Returns pairs of uniform numbers, in a row, as pairs of normal ones, by Box and Muller."""
-    count = numbers.type.size
+    count = ctx.extent(numbers, 0)
     pairs = ctx.reshape(numbers, (count // 2, 2))
     first, second = (ctx.squeeze(ctx.slice(pairs, 1, i, i + 1), [1]) for i in range(2))
     tiny = ctx.constant_like(first, 1e-7)
@@ -191,34 +193,34 @@ def box_muller(ctx: Context, numbers: Value) -> Value:
 
 
 @rule("StatelessRandomUniformFullIntV2")
-def stateless_full_int(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
+def stateless_full_int(ctx: Context, shape: Tensor, key: Value, counter: Value, alg: Known) -> Value:
     """StatelessRandomUniformFullIntV2(shape, key, counter, alg; dtype=DT_UINT64) -> output"""
     require_philox(ctx, alg)
-    return full_ints(ctx, ctx.known_shape(shape), key, counter)
+    return full_ints(ctx, ctx.given_shape(shape), key, counter)
 
 
 @rule("StatelessRandomUniformIntV2")
 def stateless_int(
-    ctx: Context, shape: Known, key: Value, counter: Value, alg: Known, minval: Value, maxval: Value
+    ctx: Context, shape: Tensor, key: Value, counter: Value, alg: Known, minval: Value, maxval: Value
 ) -> Value:
     """StatelessRandomUniformIntV2(shape, key, counter, alg, minval, maxval) -> output"""
     require_philox(ctx, alg)
-    return between(ctx, full_ints(ctx, ctx.known_shape(shape), key, counter), minval, maxval)
+    return between(ctx, full_ints(ctx, ctx.given_shape(shape), key, counter), minval, maxval)
 
 
 @rule("StatelessRandomUniformFullInt")
-def stateless_full_int_seed(ctx: Context, shape: Known, seed: Value) -> Value:
+def stateless_full_int_seed(ctx: Context, shape: Tensor, seed: Value) -> Value:
     """StatelessRandomUniformFullInt(shape, seed; dtype=DT_UINT64) -> output"""
-    return full_ints(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed))
+    return full_ints(ctx, ctx.given_shape(shape), *key_and_counter(ctx, seed))
 
 
 @rule("StatelessRandomUniformInt")
-def stateless_int_seed(ctx: Context, shape: Known, seed: Value, minval: Value, maxval: Value) -> Value:
+def stateless_int_seed(ctx: Context, shape: Tensor, seed: Value, minval: Value, maxval: Value) -> Value:
     """StatelessRandomUniformInt(shape, seed, minval, maxval) -> output"""
-    return between(ctx, full_ints(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed)), minval, maxval)
+    return between(ctx, full_ints(ctx, ctx.given_shape(shape), *key_and_counter(ctx, seed)), minval, maxval)
 
 
-def full_ints(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
+def full_ints(ctx: Context, shape: Sequence[Extent], key: Value, counter: Value) -> Value:
     """Returns integers among all values of the node's type; two words make 64 bits, the low one first."""
     count, kind = math.prod(shape), ctx.element_type
     assert isinstance(kind, IntegerType), kind
@@ -246,35 +248,35 @@ def between(ctx: Context, x: Value, low: Value, high: Value) -> Value:
 # seeded from TensorFlow's, and the draws follow from it.
 
 
-def drawn(ctx: Context, count: int) -> tuple[Value, Value]:
+def drawn(ctx: Context, count: Extent) -> tuple[Value, Value]:
     """Returns the key and the counter of `count` words, which no other draw uses."""
     generator = ctx.state.generator
     assert generator is not None, f"{ctx.op} draws in a program without a generator"
     state = ctx.value(ctx.state.values[generator])
-    moved = ctx.plus(ctx.slice(state, 0, 0, 1), ctx.full((1,), -(-count // 4), I64))
+    moved = ctx.plus(ctx.slice(state, 0, 0, 1), ctx.reshape(ctx.number_as((count + 3) // 4, I64), (1,)))
     ctx.state.write(generator, ctx.concatenate([moved, ctx.slice(state, 0, 1, 3)], 0))
     wide = ctx.add(ops.BitcastConvert(state, result=state.type.with_element(UI64)))
     return ctx.slice(wide, 0, 2, 3), ctx.slice(wide, 0, 0, 2)
 
 
 @rule("RandomUniform")
-def random_uniform(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
+def random_uniform(ctx: Context, shape: Tensor, *, seed: int, seed2: int) -> Value:
     """RandomUniform(shape; seed=0, seed2=0, dtype) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
     return uniform(ctx, extents, *drawn(ctx, 2 * math.prod(extents)), ctx.element_type)
 
 
 @rule("RandomStandardNormal")
-def random_normal(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
+def random_normal(ctx: Context, shape: Tensor, *, seed: int, seed2: int) -> Value:
     """RandomStandardNormal(shape; seed=0, seed2=0, dtype) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
     return normal(ctx, extents, *drawn(ctx, math.prod(extents) + 1))
 
 
 @rule("RandomUniformInt")
-def random_int(ctx: Context, shape: Known, minval: Value, maxval: Value, *, seed: int, seed2: int) -> Value:
+def random_int(ctx: Context, shape: Tensor, minval: Value, maxval: Value, *, seed: int, seed2: int) -> Value:
     """RandomUniformInt(shape, minval, maxval; seed=0, seed2=0) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
     return between(ctx, full_ints(ctx, extents, *drawn(ctx, 2 * math.prod(extents))), minval, maxval)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from trivium.importers.extents import Extent
 from trivium.importers.tensorflow.context import Context
 from trivium.importers.tensorflow.random import fractions, words_at
 from trivium.ir import ops
@@ -22,24 +23,21 @@ class Streams:
     counter: Value
     kind: ElementType
 
-    @property
-    def count(self) -> int:
-        return self.starts.type.size
-
     def draw(self, ctx: Context, turn: Value) -> list[Value]:
         """Returns the numbers of each stream's counter with a number: four, or two in 64 bits."""
+        count = ctx.extent(self.starts, 0)
         words = words_at(ctx, ctx.plus(self.starts, turn), self.key, self.counter)
-        numbers = fractions(ctx, ctx.reshape(words, (words.type.size,)), self.kind)
+        numbers = fractions(ctx, ctx.reshape(words, (4 * count,)), self.kind)
         each = 2 if self.kind is F64 else 4
-        rows = ctx.reshape(numbers, (self.count, each))
+        rows = ctx.reshape(numbers, (count, each))
         return [ctx.squeeze(ctx.slice(rows, 1, i, i + 1), [1]) for i in range(each)]
 
 
-def by_column(ctx: Context, rows: int, columns: int, reserved: int) -> Value:
+def by_column(ctx: Context, rows: Extent, columns: Extent, reserved: int) -> Value:
     """Returns where the streams of samples begin whose result has some rows and columns: those of one column follow
     one another, with `reserved` counters each."""
     row, column = (ctx.iota((rows, columns), d, UI64) for d in range(2))
-    number = ctx.plus(row, ctx.times(column, ctx.scalar(rows, UI64)))
+    number = ctx.plus(row, ctx.times(column, ctx.number_as(rows, UI64)))
     return ctx.times(ctx.reshape(number, (rows * columns,)), ctx.scalar(reserved, UI64))
 
 

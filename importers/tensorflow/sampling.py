@@ -5,11 +5,13 @@ generator, have a stream of their own."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from trivium.importers.emit import accumulation_type
-from trivium.importers.tensorflow.context import Context, Known, Operand, rule
+from trivium.importers.extents import Extent
+from trivium.importers.tensorflow.context import Context, Known, Operand, Tensor, rule
 from trivium.importers.tensorflow.random import (
     between,
     bits,
@@ -38,12 +40,12 @@ TRIED = 4
 deviations happens once in 10 ** 15 times."""
 
 
-def truncated(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) -> Value:
+def truncated(ctx: Context, shape: Sequence[Extent], key: Value, counter: Value) -> Value:
     """Returns the first of normal numbers that are within two deviations. Numbers form groups of four, of two in 64
     bits, each with counters of its own."""
     count, kind = math.prod(shape), accumulation_type(ctx.element_type)
     each = 2 if kind is F64 else 4
-    groups = -(-count // each)
+    groups = (count + each - 1) // each
     starts = ctx.times(ctx.iota((groups, TRIED), 0, UI64), ctx.scalar(each * RESERVED // 4, UI64))
     offsets = ctx.reshape(ctx.plus(starts, ctx.iota((groups, TRIED), 1, UI64)), (groups * TRIED,))
     words = ctx.reshape(words_at(ctx, offsets, key, counter), (4 * TRIED * groups,))
@@ -55,23 +57,23 @@ def truncated(ctx: Context, shape: tuple[int, ...], key: Value, counter: Value) 
 
 
 @rule("TruncatedNormal")
-def truncated_normal(ctx: Context, shape: Known, *, seed: int, seed2: int) -> Value:
+def truncated_normal(ctx: Context, shape: Tensor, *, seed: int, seed2: int) -> Value:
     """TruncatedNormal(shape; seed=0, seed2=0, dtype) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
     return truncated(ctx, extents, *drawn(ctx, RESERVED * (math.prod(extents) + 3)))
 
 
 @rule("StatelessTruncatedNormalV2")
-def stateless_truncated_normal(ctx: Context, shape: Known, key: Value, counter: Value, alg: Known) -> Value:
+def stateless_truncated_normal(ctx: Context, shape: Tensor, key: Value, counter: Value, alg: Known) -> Value:
     """StatelessTruncatedNormalV2(shape, key, counter, alg; dtype=DT_FLOAT) -> output"""
     require_philox(ctx, alg)
-    return truncated(ctx, ctx.known_shape(shape), key, counter)
+    return truncated(ctx, ctx.given_shape(shape), key, counter)
 
 
 @rule("StatelessTruncatedNormal")
-def stateless_truncated_normal_seed(ctx: Context, shape: Known, seed: Value) -> Value:
+def stateless_truncated_normal_seed(ctx: Context, shape: Tensor, seed: Value) -> Value:
     """StatelessTruncatedNormal(shape, seed; dtype=DT_FLOAT) -> output"""
-    return truncated(ctx, ctx.known_shape(shape), *key_and_counter(ctx, seed))
+    return truncated(ctx, ctx.given_shape(shape), *key_and_counter(ctx, seed))
 
 
 # Categories, and orders
@@ -86,14 +88,14 @@ def stateless_multinomial(ctx: Context, logits: Value, num_samples: Known, seed:
 @rule("Multinomial")
 def multinomial(ctx: Context, logits: Value, num_samples: Known, *, seed: int, seed2: int) -> Value:
     """Multinomial(logits, num_samples; seed=0, seed2=0, output_dtype=DT_INT64) -> output"""
-    count = logits.type.static_shape[0] * int(num_samples)
+    count = ctx.extent(logits, 0) * int(num_samples)
     return _categories(ctx, logits, int(num_samples), *drawn(ctx, 2 * count))
 
 
 def _categories(ctx: Context, logits: Value, count: int, key: Value, counter: Value) -> Value:
     """Returns, for each row of logits, how many cumulative probabilities uniform numbers reach. TensorFlow's kernel
     draws row after row, as long as one thread does all of them."""
-    rows, classes = logits.type.static_shape
+    rows, classes = ctx.extents(logits)
     wide = ctx.convert(logits, F64)
     least, none = ctx.scalar(-np.inf, F64), ctx.scalar(0, F64)
     is_finite = ctx.add(ops.IsFinite(wide))
@@ -110,7 +112,7 @@ def random_shuffle(ctx: Context, value: Value, *, seed: int, seed2: int) -> Valu
     """RandomShuffle(value; seed=0, seed2=0) -> output"""
     if not value.type.rank:
         return value
-    count = value.type.static_shape[0]
+    count = ctx.extent(value, 0)
     pairs = ctx.reshape(bits(ctx, 2 * count, *drawn(ctx, 2 * count)), (count, 2))
     first, second = (ctx.squeeze(ctx.slice(pairs, 1, i, i + 1), [1]) for i in range(2))
     high = ctx.binary(ops.ShiftLeft, ctx.convert(first, UI64), ctx.scalar(32, UI64))
@@ -152,44 +154,44 @@ def _exchanged(ctx: Context, count: int, places: Value) -> Value:
 # Generators that are variables
 
 
-def from_variable(ctx: Context, resource: Operand, algorithm: Known, count: int) -> tuple[Value, Value]:
+def from_variable(ctx: Context, resource: Operand, algorithm: Known, count: Extent) -> tuple[Value, Value]:
     """Returns the key and the counter of the next `count` numbers, and moves the generator past them."""
-    state = read_and_skip(ctx, resource, algorithm, ctx.scalar(count, UI64))
+    state = read_and_skip(ctx, resource, algorithm, ctx.number_as(count, UI64))
     wide = ctx.add(ops.BitcastConvert(state, result=state.type.with_element(UI64)))
     return ctx.slice(wide, 0, 2, 3), ctx.slice(wide, 0, 0, 2)
 
 
 @rule("StatefulUniform")
-def stateful_uniform(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
+def stateful_uniform(ctx: Context, resource: Operand, algorithm: Known, shape: Tensor) -> Value:
     """StatefulUniform(resource, algorithm, shape; dtype=DT_FLOAT) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
     return uniform(ctx, extents, *from_variable(ctx, resource, algorithm, math.prod(extents)), ctx.element_type)
 
 
 @rule("StatefulStandardNormalV2")
-def stateful_normal(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
+def stateful_normal(ctx: Context, resource: Operand, algorithm: Known, shape: Tensor) -> Value:
     """StatefulStandardNormalV2(resource, algorithm, shape; dtype=DT_FLOAT) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
     return normal(ctx, extents, *from_variable(ctx, resource, algorithm, math.prod(extents)))
 
 
 @rule("StatefulTruncatedNormal")
-def stateful_truncated_normal(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
+def stateful_truncated_normal(ctx: Context, resource: Operand, algorithm: Known, shape: Tensor) -> Value:
     """StatefulTruncatedNormal(resource, algorithm, shape; dtype=DT_FLOAT) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
     return truncated(ctx, extents, *from_variable(ctx, resource, algorithm, math.prod(extents)))
 
 
 @rule("StatefulUniformFullInt")
-def stateful_full_int(ctx: Context, resource: Operand, algorithm: Known, shape: Known) -> Value:
+def stateful_full_int(ctx: Context, resource: Operand, algorithm: Known, shape: Tensor) -> Value:
     """StatefulUniformFullInt(resource, algorithm, shape; dtype=DT_UINT64) -> output"""
-    extents = ctx.known_shape(shape)
+    extents = ctx.given_shape(shape)
     return full_ints(ctx, extents, *from_variable(ctx, resource, algorithm, math.prod(extents)))
 
 
 @rule("StatefulUniformInt")
 def stateful_int(
-    ctx: Context, resource: Operand, algorithm: Known, shape: Known, minval: Value, maxval: Value
+    ctx: Context, resource: Operand, algorithm: Known, shape: Tensor, minval: Value, maxval: Value
 ) -> Value:
     """StatefulUniformInt(resource, algorithm, shape, minval, maxval) -> output"""
     return between(ctx, stateful_full_int(ctx, resource, algorithm, shape), minval, maxval)

@@ -36,9 +36,9 @@ REASONS = {
     "RaggedTensorToTensor SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceMax SparseReduceSum "
     "SparseTensorDenseMatMul",
     "the rank of the result follows from the size": "Bitcast Squeeze XlaBroadcastHelper XlaSplitND",
-    "quantized tensors, draws and searches count their elements": "LowerBound StatelessMultinomial "
-    "StatelessRandomGammaV2 StatelessRandomGammaV3 StatelessRandomBinomial StatelessShuffle UniformDequantize "
-    "UniformQuantize UniformQuantizedConvolution UniformQuantizedDot UniformRequantize UpperBound",
+    "quantized tensors, draws and searches count their elements": "LowerBound "
+    "StatelessRandomBinomial StatelessShuffle UniformDequantize UniformQuantize "
+    "UniformQuantizedConvolution UniformQuantizedDot UniformRequantize UpperBound",
 }
 OF_KNOWN_SIZES = {op for names in REASONS.values() for op in names.split()}
 """Ops of which some cases need to know the first size of their first operand."""
@@ -90,7 +90,7 @@ OF_SEVERAL_PROGRAMS = {
     *("SparseFillEmptyRows", "XlaKeyValueSort", "XlaReduceWindow", "XlaRngBitGenerator", "XlaSelectAndScatter"),
     *(f"Segment{word}" for word in ("Max", "Mean", "Min", "Prod", "Sum")),
     *(f"SparseSegment{word}{of}" for word in ("Mean", "SqrtN", "Sum") for of in ("", "GradV2")),
-    *("DenseToDenseSetOperation", "DenseToSparseSetOperation", "SparseToDense", "XlaSort"),
+    *("DenseToDenseSetOperation", "DenseToSparseSetOperation", "SparseToDense", "StatelessRandomGammaV2", "XlaSort"),
 }
 """Ops of which some cases cannot compute with several sizes at once: sizes that depend on data, mostly."""
 

@@ -12,12 +12,14 @@ tf = pytest.importorskip("tensorflow")
 
 from scipy import stats
 
+import trivium
 import trivium.tensorflow
 
 raw = tf.raw_ops
 pytestmark = pytest.mark.tensorflow
 
 COUNT = 4000
+FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 START = [2**63 - 9, 5, 77]
 
 DRAWS = {
@@ -47,6 +49,83 @@ def test_generators_that_are_variables(op: str) -> None:
 
     for mine, theirs in zip(twice(compiled), twice(tf.function), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+SEED = [7, -3]
+LIKE: dict[str, Any] = {
+    **{
+        f"uniform {kind.name}": lambda n, kind=kind: tf.random.stateless_uniform(n, SEED, dtype=kind) for kind in FLOATS
+    },
+    **{f"normal {kind.name}": lambda n, kind=kind: tf.random.stateless_normal(n, SEED, dtype=kind) for kind in FLOATS},
+    **{
+        f"truncated {kind.name}": lambda n, kind=kind: tf.random.stateless_truncated_normal(n, SEED, dtype=kind)
+        for kind in FLOATS
+    },
+    **{
+        f"integers {kind.name}": lambda n, kind=kind: tf.random.stateless_uniform(n, SEED, -5, 90, dtype=kind)
+        for kind in (tf.int32, tf.int64)
+    },
+    "all integers": lambda n: tf.random.stateless_uniform(n, SEED, None, None, dtype=tf.uint64),
+    "by the seed": lambda n: raw.StatelessRandomUniform(shape=n, seed=SEED),
+    "normal by the seed": lambda n: raw.StatelessRandomNormal(shape=n, seed=SEED),
+    "truncated by the seed": lambda n: raw.StatelessTruncatedNormal(shape=n, seed=SEED),
+    "integers by the seed": lambda n: raw.StatelessRandomUniformInt(shape=n, seed=SEED, minval=-5, maxval=90),
+    "all integers by the seed": lambda n: raw.StatelessRandomUniformFullInt(shape=n, seed=SEED),
+    "gamma": lambda n: tf.random.stateless_gamma(n, SEED, 0.7),
+    "gammas": lambda n: tf.random.stateless_gamma(tf.concat([n, [3]], 0), SEED, [0.5, 1.0, 4.0]),
+    "gamma by the seed": lambda n: raw.StatelessRandomGammaV2(shape=n, seed=SEED, alpha=4.0),
+    "poisson": lambda n: tf.random.stateless_poisson(tf.concat([n, [2]], 0), SEED, [3.0, 30.0]),
+    "binomial": lambda n: tf.random.stateless_binomial(tf.concat([n, [2]], 0), SEED, [9.0, 99.0], [0.3, 0.6]),
+    "categories": lambda n: tf.random.stateless_categorical(tf.ones(n), 9, SEED),
+}
+
+
+@pytest.mark.parametrize("name", LIKE)
+def test_draws_of_shapes_that_are_computed(name: str) -> None:
+    def like(x: Any) -> Any:
+        return LIKE[name](tf.shape(x))
+
+    module = trivium.from_tensorflow(tf.function(like, autograph=False), tf.TensorSpec([None, None]))
+    module.verify()
+    run = trivium.compile(module)
+    for shape in ((3, 5), (1, 2), (4, 1)) if name == "categories" else ((3, 5), (1, 1), (0, 4), (2, 4)):
+        x = np.zeros(shape, np.float32)
+        wanted = like(x).numpy()
+        error = 1e-3 if wanted.itemsize < 4 else 1e-5
+        for got in (*trivium.evaluate(module, x), *tf.nest.flatten(run(x))):
+            assert got.dtype == wanted.dtype
+            np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), error, error)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        tf.random.uniform,
+        tf.random.normal,
+        tf.random.truncated_normal,
+        lambda n: tf.random.uniform(n, 0, 9, tf.int32),
+        lambda n: tf.random.gamma(n, [0.5, 4.0]),
+        lambda n: tf.random.poisson(n, [0.5, 40.0]),
+        lambda n: raw.ParameterizedTruncatedNormal(shape=n, means=0.5, stdevs=1.0, minvals=0.0, maxvals=9.0),
+        lambda n: tf.random.categorical(tf.ones(n), 4),
+        lambda n: tf.random.shuffle(tf.ones(n)),
+    ],
+)
+def test_draws_of_shapes_that_are_computed_from_the_hidden_generator(draw: Any) -> None:
+    """They draw as many numbers as where the shape is known, and the same ones."""
+    state = np.array([5, 0, 77])
+
+    def like(x: Any) -> Any:
+        return draw(tf.shape(x)), draw(tf.shape(x))
+
+    module = trivium.from_tensorflow(tf.function(like, autograph=False), tf.TensorSpec([None, None]))
+    module.verify()
+    for shape in ((3, 5), (1, 2)):
+        x = np.zeros(shape, np.float32)
+        known = trivium.from_tensorflow(tf.function(lambda shape=shape: (draw(shape), draw(shape))))
+        wanted = trivium.evaluate(known, state)
+        for got, number in zip(trivium.evaluate(module, state, x), wanted, strict=True):
+            np.testing.assert_allclose(got, number, 1e-5)
 
 
 def test_skipping() -> None:
