@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 
 from trivium.importers.emit import accumulation_type
-from trivium.importers.extents import Extent, Size, chosen, divided, larger, numbers_of, scalar_of
+from trivium.importers.extents import Extent, chosen, divided, larger, numbers_of, scalar_of
+from trivium.importers.fourier import by_definition
 from trivium.importers.onnx.context import Context, axis_of, element_type, rule
 from trivium.importers.onnx.shape import axes_from_front
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F64, I64, ComplexType
+from trivium.ir.types import F64, ComplexType
 
 
 @rule("DFT", since=20)
@@ -68,7 +69,7 @@ def _fft(ctx: Context, x: Value, count: Extent, inverse: bool, onesided: bool) -
     if isinstance(count, int):
         results = _by_op(ctx, parts, count, inverse, onesided)
     else:
-        results = _by_definition(ctx, parts, count, inverse, onesided)
+        results = by_definition(ctx, parts, count, inverse, inverse and onesided, count)
     if onesided and not inverse:
         results = [ctx.slice(part, 2, 0, half) for part in results]
     joined = ctx.concatenate([ctx.unsqueeze(part, [3]) for part in results], 3)
@@ -89,33 +90,6 @@ def _by_op(ctx: Context, parts: Sequence[Value], count: int, inverse: bool, ones
         signal, name = ctx.convert(signal, ComplexType(parts[0].type.element_type)), "FFT" if name == "RFFT" else name
     found = ctx.add(ops.Fft(signal, fft_type=ops.FftType(name), fft_length=(count,)))
     return [found] if whole else [ctx.add(ops.Real(found)), ctx.add(ops.Imag(found))]
-
-
-def _by_definition(ctx: Context, parts: Sequence[Value], count: Size, inverse: bool, onesided: bool) -> list[Value]:
-    """Returns a transform whose length the program computes: the product with a matrix of roots of one,
-    in 64 bits."""
-    whole = inverse and onesided
-    parts = [ctx.convert(part, F64) for part in parts]
-    rows, total = ctx.extent(parts[0], 2), count.value
-    turns = ctx.times(ctx.iota([rows, count], 0), ctx.iota([rows, count], 1))
-    turns = ctx.convert(ctx.binary(ops.Remainder, turns, total), F64)
-    angle = ctx.over(ctx.scaled(turns, 2 * math.pi if inverse else -2 * math.pi), ctx.convert(total, F64))
-    roots = [ctx.add(ops.Cosine(angle)), ctx.add(ops.Sine(angle))]
-    if inverse:
-        scale = ctx.over(ctx.scalar(1, F64), ctx.convert(total, F64))
-        if whole:  # what is between the first and the middle element stands for itself and its conjugate
-            row = ctx.iota([rows, count], 0)
-            is_alone = ctx.compare("EQ", ctx.binary(ops.Remainder, ctx.scaled(row, 2), total), ctx.scalar(0, I64))
-            scale = ctx.select(is_alone, scale, ctx.scaled(scale, 2))
-        roots = [ctx.times(root, scale) for root in roots]
-
-    def product(part: int, root: int) -> Value:
-        return ctx.dot(parts[part], roots[root], ([2], [0]))
-
-    if len(parts) == 1:
-        return [product(0, 0)] if whole else [product(0, 0), product(0, 1)]
-    real = ctx.minus(product(0, 0), product(1, 1))
-    return [real] if whole else [real, ctx.plus(product(0, 1), product(1, 0))]
 
 
 @rule("STFT")

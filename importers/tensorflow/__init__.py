@@ -18,6 +18,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     edges,
     edit_distance,
     elementwise,
+    fourier,
     fused,
     gamma,
     image,

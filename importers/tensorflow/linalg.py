@@ -1,4 +1,4 @@
-"""Linear algebra and Fourier transforms. Factorizations are calls of LAPACK's routines; of a matrix that cannot be
+"""Linear algebra. Factorizations are calls of LAPACK's routines; of a matrix that cannot be
 factored the result is NaN, as of XLA."""
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from trivium.importers.emit import accumulation_type
-from trivium.importers.extents import numbers_of
 from trivium.importers.factorizations import adjoint, diagonal_of, half, identities, lapack, permutation_of
-from trivium.importers.tensorflow.context import Context, Known, rule
+from trivium.importers.tensorflow.context import Context, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import I32, ComplexType, is_complex
+from trivium.ir.types import I32, is_complex
 
 VECTORS = {True: ord("V"), False: ord("N")}
 
@@ -281,72 +280,3 @@ def where_done(ctx: Context, info: Value, x: Value) -> Value:
     done = ctx.compare("EQ", info, ctx.full_like(info, 0))
     done = ctx.broadcast_in_dim(done, x.type.static_shape, range(done.type.rank))
     return ctx.select(done, x, ctx.full_like(x, math.nan))
-
-
-# Fourier transforms
-
-
-def _register() -> None:
-    for count, suffix in ((1, ""), (2, "2D"), (3, "3D")):
-        for kind in ("FFT", "IFFT"):
-            rule.add(f"{kind}{suffix}", _complex_transform(kind, count))
-        rule.add(f"RFFT{suffix}", _real_transform(count))
-        rule.add(f"IRFFT{suffix}", _inverse_transform(count))
-
-
-def _complex_transform(kind: str, count: int):
-    def transform(ctx: Context, input: Value) -> Value:
-        """FFT(input) -> output"""
-        lengths = numbers_of(ctx.extents(input)[-count:])
-        if lengths is None:
-            ctx.unsupported("input", f"the type {input.type}", "transforms of a known length")
-        return _fft(ctx, input, kind, lengths)
-
-    return transform
-
-
-def _real_transform(count: int):
-    def transform(ctx: Context, input: Value, fft_length: Known) -> Value:
-        """RFFT(input, fft_length) -> output"""
-        lengths = _lengths(fft_length)
-        return _fft(ctx, _sized(ctx, input, lengths), "RFFT", lengths)
-
-    return transform
-
-
-def _inverse_transform(count: int):
-    def transform(ctx: Context, input: Value, fft_length: Known) -> Value:
-        """IRFFT(input, fft_length) -> output"""
-        lengths = _lengths(fft_length)
-        *outer, last = lengths
-        return _fft(ctx, _sized(ctx, input, [*outer, last // 2 + 1]), "IRFFT", lengths)
-
-    return transform
-
-
-def _fft(ctx: Context, x: Value, kind: str, lengths: Sequence[int]) -> Value:
-    if 0 in x.type.shape or not math.prod(lengths):
-        shape = (*ctx.extents(x)[: -len(lengths)], *lengths)
-        if kind == "RFFT":
-            shape = (*shape[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0)
-        element = x.type.element_type
-        real = element.element_type if isinstance(element, ComplexType) else element
-        return ctx.full(shape, 0, {"RFFT": ComplexType(real), "IRFFT": real}.get(kind, element))
-    return ctx.add(ops.Fft(x, fft_type=ops.FftType(kind), fft_length=tuple(lengths)))
-
-
-def _sized(ctx: Context, x: Value, lengths: Sequence[int]) -> Value:
-    """Returns `x` cut to the lengths of its last dimensions, which TensorFlow's kernels expect to be there."""
-    for d, length in enumerate(lengths, x.type.rank - len(lengths)):
-        extent = x.type.shape[d]
-        if extent is not None and extent < length:
-            ctx.unsupported("input", f"shape {x.type.shape}", f"at least {list(lengths)}, the part that is used")
-        x = ctx.slice(x, d, 0, length)
-    return x
-
-
-def _lengths(fft_length: np.ndarray) -> list[int]:
-    return [int(length) for length in fft_length]
-
-
-_register()
