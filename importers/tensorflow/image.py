@@ -47,13 +47,19 @@ def _computed_places(
     ctx: Context, have: Extent, wanted: Extent, align_corners: bool, half_pixel_centers: bool
 ) -> Value:
     """Returns what `_places` does, where the program computes how many pixels there are."""
+    scale = _computed_scale(ctx, have, wanted, align_corners)
+    shift = ctx.scalar(0.5 if half_pixel_centers else 0, F32)
+    return ctx.minus(ctx.times(ctx.plus(ctx.iota([wanted], 0, F32), shift), scale), shift)
+
+
+def _computed_scale(ctx: Context, have: Extent, wanted: Extent, align_corners: bool) -> Value:
+    """Returns the distance of new pixels among the old ones."""
     old, new = ctx.number_as(have, F32), ctx.number_as(wanted, F32)
     scale, one = ctx.over(old, new), ctx.scalar(1, F32)
     if align_corners:
-        several = ctx.compare("GT", new, one)
+        several = ctx.compare("GT", ctx.binary(ops.Minimum, old, new), one)
         scale = ctx.select(several, ctx.over(ctx.minus(old, one), ctx.minus(new, one)), scale)
-    shift = ctx.scalar(0.5 if half_pixel_centers else 0, F32)
-    return ctx.minus(ctx.times(ctx.plus(ctx.iota([wanted], 0, F32), shift), scale), shift)
+    return scale
 
 
 def _within(ctx: Context, places: Value, have: Extent) -> Value:
@@ -140,14 +146,15 @@ def resize_bicubic_grad(
 
 
 @rule("ResizeArea")
-def resize_area(ctx: Context, images: Value, size: Known, *, align_corners: bool) -> Value:
+def resize_area(ctx: Context, images: Value, size: Tensor, *, align_corners: bool) -> Value:
     """ResizeArea(images, size; align_corners=false) -> resized_images"""
     images = ctx.convert(images, F32)
-    for dimension, wanted in enumerate(map(int, size), 1):
-        have = images.type.shape[dimension]
-        if have is None or wanted <= 0:
-            ctx.unsupported("size", f"{wanted} for {have} pixels", "positive numbers, for images of known sizes")
-        weights = ctx.elements(_areas(have, wanted, align_corners))
+    for dimension, wanted in enumerate(_sizes(ctx, size), 1):
+        have = ctx.extent(images, dimension)
+        if isinstance(have, int) and isinstance(wanted, int):
+            weights = ctx.elements(_areas(have, wanted, align_corners))
+        else:
+            weights = _computed_areas(ctx, have, wanted, align_corners)
         places = [d for d in range(4) if d != dimension]
         summed = ctx.dot(weights, images, ([1], [dimension]))
         order = [places.index(d) + 1 if d != dimension else 0 for d in range(4)]
@@ -275,7 +282,7 @@ def _computed_bicubic(
 def _areas(have: int, wanted: int, align_corners: bool) -> np.ndarray:
     """Returns how much of each new pixel each old one covers, in single precision as TensorFlow computes it."""
     require_computable(have * wanted, "the matrix of the resize")
-    is_aligned = align_corners and wanted > 1
+    is_aligned = align_corners and have > 1 and wanted > 1
     scale = np.float32(have - 1) / np.float32(wanted - 1) if is_aligned else np.float32(have) / np.float32(wanted)
     shares = np.zeros((wanted, have), np.float32)
     for new in range(wanted):
@@ -284,7 +291,24 @@ def _areas(have: int, wanted: int, align_corners: bool) -> np.ndarray:
             whole = old + 1 <= end
             share = (old + 1 - start if whole else scale) if old < start else (np.float32(1) if whole else end - old)
             shares[new, min(max(old, 0), have - 1)] += share
-    return shares / scale if scale else np.full_like(shares, np.nan)
+    return shares / scale
+
+
+def _computed_areas(ctx: Context, have: Extent, wanted: Extent, align_corners: bool) -> Value:
+    """Returns what `_areas` does, where the program computes how many pixels there are."""
+    scale, one = _computed_scale(ctx, have, wanted, align_corners), ctx.scalar(1, F32)
+    new, old = (ctx.iota([wanted, have], d, F32) for d in range(2))
+    start, end, after = ctx.times(new, scale), ctx.times(ctx.plus(new, one), scale), ctx.plus(old, one)
+    # What is beyond the last pixel counts as the last one.
+    is_last = ctx.compare("GE", after, ctx.number_as(have, F32))
+    is_whole = ctx.binary(ops.And, ctx.compare("LE", after, end), ctx.add(ops.Not(is_last)))
+    begins_before = ctx.compare("LT", old, start)
+    first = ctx.select(is_whole, ctx.minus(after, start), scale)
+    share = ctx.select(begins_before, first, ctx.select(is_whole, one, ctx.minus(end, old)))
+    meets = ctx.binary(
+        ops.And, ctx.compare("LT", old, end), ctx.binary(ops.Or, is_last, ctx.compare("GT", after, start))
+    )
+    return ctx.over(ctx.select(meets, share, ctx.full_like(share, 0)), scale)
 
 
 def _gathered(ctx: Context, x: Value, places: np.ndarray, weights: np.ndarray, dimension: int) -> Value:

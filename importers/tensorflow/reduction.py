@@ -115,11 +115,16 @@ def _place_of(ctx: Context, direction: str, not_beyond: str, x: Value, dimension
 
 
 @rule("TopKV2")
-def top_k(ctx: Context, input: Value, k: Known, *, sorted: bool) -> tuple[Value, Value]:
+def top_k(ctx: Context, input: Value, k: Tensor, *, sorted: bool) -> Sequence[Value]:
     """TopKV2(input, k; sorted=true) -> values, indices"""
     # Whether or not sorting is requested, both allow the order with the largest first.
-    values, indices = ctx.add(ops.TopK(input, k=int(k)))
-    return values, indices
+    (count,), last = ctx.given_sizes(k, "k"), input.type.rank - 1
+    kind = ctx.result_types[1].element_type
+    if isinstance(count, int):
+        values, indices = ctx.add(ops.TopK(input, k=count))
+        return [values, ctx.convert(indices, kind)]
+    both = [input, ctx.iota(ctx.extents(input), last, kind)]
+    return [ctx.slice(x, last, 0, count) for x in ctx.sort(both, last, descending=True, total=True)]
 
 
 @rule("NthElement")

@@ -80,7 +80,7 @@ AREAS = [
         lambda x, size=size, align=align: raw.ResizeArea(images=x, size=size, align_corners=align),
         image,
     )
-    for image in (IMAGE, (IMAGE * 9).astype(np.int32))
+    for image in (IMAGE, (IMAGE * 9).astype(np.int32), IMAGE[:, :1], IMAGE[:, :, 2:3])
     for size in ((2, 3), (9, 5), (6, 1))
     for align in (False, True)
 ]

@@ -31,7 +31,7 @@ REASONS = {
     "MaxPool3DGradGrad MaxPoolGradGrad MaxPoolGradGradV2",
     "a loop takes the steps of all sequences": "CTCGreedyDecoder CTCLoss",
     "tables of places follow from the size": "ApproxTopK CumulativeLogsumexp DataFormatVecPermute "
-    "FFT3D IFFT3D TensorStridedSliceUpdate",
+    "TensorStridedSliceUpdate",
     "lists of places in sparse tensors, or of rows, have that length": "DynamicPartition RaggedTensorToSparse "
     "RaggedTensorToTensor SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceMax SparseReduceSum "
     "SparseTensorDenseMatMul",
@@ -229,13 +229,18 @@ def test_gradients_of_random_slices() -> None:
         np.testing.assert_allclose(got, slope(tf.constant(x)), 1e-5, err_msg=str(index))
 
 
-@pytest.mark.parametrize(
-    ("op", "error"), [(RAW.ResizeBicubic, 5e-6), (RAW.ResizeBilinear, 1e-6), (RAW.ResizeNearestNeighbor, 1e-6)]
-)
+RESIZED = [
+    *((RAW.ResizeBicubic, 5e-6), (RAW.ResizeBilinear, 1e-6), (RAW.ResizeNearestNeighbor, 1e-6), (RAW.ResizeArea, 1e-6))
+]
+
+
 @pytest.mark.parametrize("options", [{}, {"align_corners": True}, {"half_pixel_centers": True}])
+@pytest.mark.parametrize(("op", "error"), RESIZED)
 def test_images_of_any_size_are_resized_to_any(
     op: Callable[..., "tf.Tensor"], error: float, options: dict[str, bool]
 ) -> None:
+    if op is RAW.ResizeArea and "half_pixel_centers" in options:
+        pytest.skip("areas have no such option")
     function = tf.function(lambda images, size: op(images=images, size=size, **options))
     specs = tf.TensorSpec([None, None, None, 3]), tf.TensorSpec([2], tf.int32)
     module = trivium.from_tensorflow(function.get_concrete_function(*specs))
@@ -244,6 +249,24 @@ def test_images_of_any_size_are_resized_to_any(
         images, size = RANDOM.standard_normal((2, *have, 3)).astype(np.float32), np.array(wanted, np.int32)
         for got in (*trivium.evaluate(module, images, size), *as_list(run(images, size))):
             np.testing.assert_allclose(got, function(images, size), rtol=1e-5, atol=error)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int32])
+def test_largest_elements_of_which_the_program_computes_how_many(kind: type) -> None:
+    def function(x):
+        most = tf.minimum(tf.shape(x)[1], 4)
+        half = RAW.TopKV2(input=x, k=tf.shape(x)[1] // 2, index_type=tf.int64)
+        return [*tf.math.top_k(x, most), *half, *tf.math.top_k(x, 2, index_type=tf.int16)]
+
+    module = trivium.from_tensorflow(tf.function(function), tf.TensorSpec([None, None], kind))
+    module.verify()
+    run = trivium.compile(module)
+    for shape in ((3, 7), (0, 4), (2, 2), (4, 3)):
+        x = RANDOM.integers(-2, 3, shape).astype(kind)
+        for results in (trivium.evaluate(module, x), run(x)):
+            for got, wanted in zip(results, function(x), strict=True):
+                assert got.dtype == wanted.dtype
+                np.testing.assert_array_equal(got, wanted)
 
 
 def test_sizes_from_data_are_dynamic() -> None:
