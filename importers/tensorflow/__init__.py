@@ -34,6 +34,7 @@ from trivium.importers.tensorflow import (  # noqa: F401
     programs,
     projective,
     quantization,
+    quantized_ranges,
     ragged,
     random,
     reduction,

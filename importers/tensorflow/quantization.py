@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ml_dtypes
 
-from trivium.importers.emit import integer_range
 from trivium.importers.tensorflow.context import Context, Known, rule
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32
 
 
 @rule("FakeQuantWithMinMaxArgs")
@@ -163,38 +161,3 @@ def _scaled_range(ctx: Context, low: Value, high: Value, least: int, most: int) 
     low = ctx.select(chosen, low, ctx.times(first, back))
     high = ctx.select(chosen, ctx.times(last, back), high)
     return [low, high, ctx.select(chosen, by_low, by_high), back]
-
-
-# By a range
-
-
-@rule("Dequantize")
-def dequantize(
-    ctx: Context, input: Value, min_range: Value, max_range: Value, *, mode: str, narrow_range: bool, axis: int
-) -> Value:
-    """Dequantize(input, min_range, max_range; mode="MIN_COMBINED", narrow_range=false, axis=-1, dtype=DT_FLOAT) ->
-    output"""
-    least, most = integer_range(input.type.element_type)
-    if axis >= 0:
-        low, high = (ctx.broadcast_in_dim(x, ctx.extents(input), [axis]) for x in (min_range, max_range))
-    else:
-        low, high = (ctx.reshape(x, ()) for x in (min_range, max_range))
-    numbers = ctx.convert(input, F32)
-    if mode == "SCALED":
-        scale = ctx.scaled(high, 1 / most)
-        if least:
-            of_low = ctx.scaled(low, 1 / (least + narrow_range))
-            scale = ctx.binary(ops.Maximum, of_low, scale)
-        return ctx.convert(ctx.times(numbers, scale), ctx.element_type)
-    scale = ctx.scaled(ctx.minus(high, low), 1 / (most - least))
-    if mode == "MIN_FIRST":
-        low = _nearest_step(ctx, low, scale)
-    centred = ctx.minus(numbers, ctx.scalar(least, F32))
-    return ctx.convert(ctx.plus(ctx.times(centred, scale), low), ctx.element_type)
-
-
-def _nearest_step(ctx: Context, low: Value, scale: Value) -> Value:
-    """Returns the multiple of the scale that is closest to a bound, so that an integer stands for zero; of an empty
-    range the bound itself."""
-    rounded = ctx.times(ctx.add(ops.RoundNearestAfz(ctx.over(low, scale))), scale)
-    return ctx.select(ctx.compare("EQ", scale, ctx.constant_like(scale, 0)), low, rounded)

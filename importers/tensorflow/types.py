@@ -30,7 +30,13 @@ ELEMENT_TYPES = {
     tf.dtypes.experimental.float8_e4m3fn: FLOATS["f8E4M3FN"],
     tf.dtypes.experimental.float8_e5m2: FLOATS["f8E5M2"],
 }
-QUANTIZED = {tf.qint8: tf.int8, tf.quint8: tf.uint8, tf.qint32: tf.int32}
+QUANTIZED = {
+    tf.qint8: tf.int8,
+    tf.quint8: tf.uint8,
+    tf.qint16: tf.int16,
+    tf.quint16: tf.uint16,
+    tf.qint32: tf.int32,
+}
 """Dtypes of integers that express other numbers, as the integers that they store."""
 
 DTYPES = {element_type: dtype for dtype, element_type in ELEMENT_TYPES.items()}
