@@ -84,6 +84,23 @@ LINALG = [
             *(COMPLEX + 4 * np.eye(4, dtype=np.float32), np.float32([[0, -1], [1, 0]]), normal(2, 0, 0)),
         )
     ),
+    *(
+        case("MatrixLogarithm", lambda x: raw.MatrixLogarithm(input=x), x)
+        for x in (
+            *(POSITIVE.astype(np.complex64), POSITIVE.astype(np.complex128) * 1e9, SQUARE[0].astype(np.complex128)),
+            *(
+                COMPLEX + 4 * np.eye(4, dtype=np.float32),
+                COMPLEX.astype(np.complex128),
+                np.zeros((2, 0, 0), np.complex64),
+            ),
+            *(np.array(rows, np.complex128) for rows in ([[1, 1], [0, 1]], [[0, -1], [1, 0]], [[-1, 0], [0, -1]])),
+            *(
+                np.array(rows, np.complex64)
+                for rows in ([[0, 1], [0, 0]], [[1, 0], [0, 0]], [[-1, 1], [0, -1]], [[5j]])
+            ),
+            np.array([[[1e-300, 1], [0, 1e300]], [[1, 2], [3, 4]], [[0, 0], [0, 0]]], np.complex128),
+        )
+    ),
     case("Lu", lambda x: raw.Lu(input=x), SQUARE),
     case("MatrixDeterminant", lambda x: raw.MatrixDeterminant(input=x), SQUARE),
     case("MatrixDeterminant", lambda x: raw.MatrixDeterminant(input=x), COMPLEX),

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.tensorflow
 
 REASONS = {
     "library functions take matrices of known sizes": "BandedTriangularSolve Cholesky Eig LogMatrixDeterminant "
-    "Lu MatrixDeterminant MatrixInverse MatrixSolve MatrixSolveLs MatrixSquareRoot MatrixTriangularSolve Qr "
-    "SelfAdjointEigV2 Svd TridiagonalMatMul TridiagonalSolve",
+    "Lu MatrixDeterminant MatrixInverse MatrixLogarithm MatrixSolve MatrixSolveLs MatrixSquareRoot "
+    "MatrixTriangularSolve Qr SelfAdjointEigV2 Svd TridiagonalMatMul TridiagonalSolve",
     "the size is that of a kernel, or of another operand of a gradient": "AvgPoolGrad "
     "Conv2DBackpropFilter Conv2DBackpropInput Conv3DBackpropFilterV2 Conv3DBackpropInputV2 "
     "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput FakeQuantWithMinMaxArgsGradient "
