@@ -56,6 +56,10 @@ class Context(DynamicContext[str, Operand]):
     """In a program whose results may have more rows than exist, how many they have at least, if no argument bounds
     them; all other sizes must be known during import. `None` in programs whose sizes may be dynamic."""
 
+    of_ranges = False
+    """Whether the program is for ranges of sizes. Others for known sizes take its place where it is refused, so that it
+    has no ops that are much slower than theirs."""
+
     @property
     def element_type(self) -> ElementType:
         """The element type of the node's only (or first) result."""

@@ -61,6 +61,8 @@ def _transformed(ctx: Context, x: Value, kind: str, lengths: Sequence[Extent]) -
     known = numbers_of(lengths)
     if known is not None:
         return _by_op(ctx, x, kind, known)
+    if ctx.of_ranges:
+        ctx.unsupported("fft_length", "a value computed at run time", "one that is known while importing")
     # The real tensor is on one side of a transform along the last dimension.
     steps = [(kind if d == 0 else kind.replace("R", ""), x.type.rank - 1 - d) for d in range(len(lengths))]
     for step, dimension in steps[::-1] if kind == "IRFFT" else steps:

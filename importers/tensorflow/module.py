@@ -57,10 +57,12 @@ def import_graph(
     parameters: str = "constants",
     count: int | None = None,
     room: int | None = None,
+    of_ranges: bool = False,
 ) -> Program:
     """Imports a function's graph. `inputs` says what each of its inputs is: a type (an argument of that `names` entry),
     a variable, or a captured array. `count` is the number of its outputs, to which TensorFlow adds others when it
-    differentiates the function. With `room`, extents of outputs may depend on data."""
+    differentiates the function. With `room`, extents of outputs may depend on data. `of_ranges`: whether another
+    program takes the place of one that would be slow."""
     interface = interface_of(graph, inputs, parameters)
     kept, written, generator = interface.kept, interface.written, interface.generator
     types = [*(x.type for x in kept), *(x for x in inputs if isinstance(x, TensorType))]
@@ -75,7 +77,7 @@ def import_graph(
         operands = [next(given) if isinstance(x, TensorType) else x for x in inputs]
         emit = Context(builder.block)
         emit.state = State(values, generator=generator, block=builder.block)
-        emit.room = room
+        emit.room, emit.of_ranges = room, of_ranges
         found = convert_graph(emit, graph, operands)[:count]
         state = [emit.value(emit.state.values[x]) for x in written]
         lists.extend(room for _, room in emit.state.lengths)

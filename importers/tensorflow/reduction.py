@@ -118,8 +118,8 @@ def _place_of(ctx: Context, direction: str, not_beyond: str, x: Value, dimension
 def top_k(ctx: Context, input: Value, k: Tensor, *, sorted: bool) -> Sequence[Value]:
     """TopKV2(input, k; sorted=true) -> values, indices"""
     # Whether or not sorting is requested, both allow the order with the largest first.
-    (count,), last = ctx.given_sizes(k, "k"), input.type.rank - 1
-    kind = ctx.result_types[1].element_type
+    (count,) = [int(ctx.known(k, "k"))] if ctx.of_ranges else ctx.given_sizes(k, "k")
+    last, kind = input.type.rank - 1, ctx.result_types[1].element_type
     if isinstance(count, int):
         values, indices = ctx.add(ops.TopK(input, k=count))
         return [values, ctx.convert(indices, kind)]

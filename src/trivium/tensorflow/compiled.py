@@ -320,8 +320,8 @@ class Compiled:
         return tuple(i for i, x in given if tf.as_dtype(x.dtype) in (tf.int32, tf.int64) and _is_short(x.shape))
 
     def _import(self, operands: Sequence[Any], counted: bool = True) -> Program:
-        """Imports the function for these operands. If it is not `counted`, there is no row too many in results whose
-        extents depend on data."""
+        """Imports the function for these operands. If it is not `counted`, it is for ranges of sizes, and there is no
+        row too many in results whose extents depend on data."""
         given = [np.array(to_array(x)) if i in self._read else type_of(x) for i, x in enumerate(operands)]
         rest = iter(given[len(self.variables) :])
         inputs = [next(rest) if x is None else x for x in self.inputs]
@@ -329,7 +329,13 @@ class Compiled:
         names = [tensor.op.name for tensor, x in pairs if isinstance(x, TensorType)]
         room = self._room if counted else None
         return import_graph(
-            self.concrete.graph, inputs, names, parameters="arguments", count=len(self.outputs), room=room
+            self.concrete.graph,
+            inputs,
+            names,
+            parameters="arguments",
+            count=len(self.outputs),
+            room=room,
+            of_ranges=not counted,
         )
 
     # Gradients
