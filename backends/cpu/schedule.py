@@ -229,7 +229,7 @@ class _Planner:
         """Yields the ways to run, with a dimension in lanes, neighbouring iterations of another one in one body."""
         cost, loops = plain
         bits = self._data_bits(loop) or self._bits(loop, loop.indices[dimension])
-        lanes, sums = max(2, self._vector_bits // bits), self._target.vector_registers // (2 * _held(loop.body))
+        lanes, sums = max(2, self._vector_bits // bits), self._target.vector_registers // (2 * _held(loop))
         for loaded, schedule in tiles(loop, loops, lanes, sums, possible, self._analysis):
             yield cost * loaded, {**loops, loop: schedule}
 
@@ -292,10 +292,10 @@ class _Planner:
         lanes = max(2, self._vector_bits // (self._data_bits(loop) or self._bits(loop, index)))
         if holds(loop.body, Loop) or loop.kind == "reduction":
             one = self._vector_bits // self._bits(loop, index)
-            most = min(extent, SUMS * one)
+            sums = self._target.vector_registers // (2 * _held(loop))
+            most = min(extent, min(SUMS, sums) * one)
             if loop.kind == "parallel" and self._reads_columns(loop.body):
-                sums = self._target.vector_registers // (2 * _held(loop.body)) * one
-                most = max(most, min(extent // (2 * self._target.threads), sums))
+                most = max(most, min(extent // (2 * self._target.threads), sums * one))
             while lanes * 2 <= most and (loop.kind == "reduction" or -extent % (lanes * 2) <= WASTED * extent):
                 lanes *= 2
         return min(lanes, 1 << (extent - 1).bit_length()) if extent > 1 else 1
@@ -429,10 +429,17 @@ def _count(extent: int | Register) -> int:
     return extent if isinstance(extent, int) else UNKNOWN_EXTENT
 
 
-def _held(block: Block) -> int:
-    """Returns the largest number of registers that a loop in a block keeps its sums in; two for an extreme."""
-    loops = (i for i in walk(block) if isinstance(i, Loop))
-    return max([1, *(len(loop.inits) * (1 + (loop.combiner not in ("add", "multiply"))) for loop in loops)])
+def _held(loop: Loop) -> int:
+    """Returns the largest number of registers that a loop, or one in it, keeps its sums in: two for what a named
+    combiner folds that adds or multiplies nothing, three if these are floats, of which the extremes are kept."""
+
+    def of(init: Register, combiner: str | Block | None) -> int:
+        if not isinstance(combiner, str) or combiner in ("add", "multiply"):
+            return 1
+        return 3 if init.dtype in FLOATS else 2
+
+    loops = [loop, *(i for i in walk(loop.body) if isinstance(i, Loop))]
+    return max(1, *(sum(of(init, i.combiner) for init in i.inits) for i in loops))
 
 
 def _joins_masks(block: Block) -> bool:
