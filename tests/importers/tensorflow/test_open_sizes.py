@@ -58,7 +58,7 @@ def traced(case: Case) -> object:
     # A `tf.function` would use what it has traced here for known sizes, too.
     function = getattr(case.function, "python_function", case.function)
     try:
-        return tf.function(function).get_concrete_function(*specs)
+        return tf.function(function, autograph=False).get_concrete_function(*specs)
     except (TypeError, ValueError):
         return None
 

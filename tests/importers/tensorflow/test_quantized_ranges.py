@@ -34,7 +34,7 @@ NUMBERS = NUMBERS.astype(np.float32).reshape(2, -1)
 
 
 def by_trivium(function: Callable[..., Any], *inputs: np.ndarray) -> list[np.ndarray]:
-    module = trivium.from_tensorflow(tf.function(function), *inputs)
+    module = trivium.from_tensorflow(tf.function(function, autograph=False), *inputs)
     module.verify()
     return list(trivium.evaluate(module, *inputs))
 
@@ -109,7 +109,7 @@ def test_there_and_back_with_any_size(mode: str) -> None:
         return [tf.quantization.dequantize(*steps, mode), *steps[1:]]
 
     specs = [tf.TensorSpec([None]), tf.TensorSpec([]), tf.TensorSpec([])]
-    module = trivium.from_tensorflow(tf.function(function), *specs)
+    module = trivium.from_tensorflow(tf.function(function, autograph=False), *specs)
     module.verify()
     run = trivium.compile(module)
     for count in (0, 1, 600):

@@ -44,7 +44,8 @@ def by_tensorflow(case: Case) -> object:
 
 @pytest.mark.parametrize("case", ALL_CASES, ids=[f"{i}-{case.op}" for i, case in enumerate(ALL_CASES)])
 def test_rule(case: Case) -> None:
-    concrete = tf.function(case.function).get_concrete_function(*(tf.TensorSpec(x.shape, x.dtype) for x in case.inputs))
+    specs = (tf.TensorSpec(x.shape, x.dtype) for x in case.inputs)
+    concrete = tf.function(case.function, autograph=False).get_concrete_function(*specs)
     module = trivium.from_tensorflow(concrete)
     require_equal(module, case)
 
