@@ -6,6 +6,7 @@ import numpy as np
 
 from trivium.importers.extents import Extent
 from trivium.importers.tensorflow.context import Context, rule
+from trivium.importers.tensorflow.image import whole_places
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, I64
@@ -21,15 +22,11 @@ COLORS = np.array(
 
 DEPTHS = (1, 3, 4)
 
-FAR = 2.0**62
-
 
 @rule("DrawBoundingBoxes")
 def draw_boxes(ctx: Context, images: Value, boxes: Value) -> Value:
     """DrawBoundingBoxes(images, boxes) -> output"""
-    depth = images.type.shape[3]
-    if depth not in DEPTHS:
-        ctx.unsupported("images", f"{depth or 'an unknown number of'} channels", "1, 3 or 4")
+    depth = _depth(ctx, images)
     colors = np.ones((len(COLORS), 1), np.float32) if depth == 1 else COLORS[:, :depth]
     return _drawn(ctx, images, boxes, ctx.elements(np.ascontiguousarray(colors)))
 
@@ -37,15 +34,20 @@ def draw_boxes(ctx: Context, images: Value, boxes: Value) -> Value:
 @rule("DrawBoundingBoxesV2")
 def draw_colored_boxes(ctx: Context, images: Value, boxes: Value, colors: Value) -> Value:
     """DrawBoundingBoxesV2(images, boxes, colors) -> output"""
-    depth = images.type.shape[3]
     if 0 in colors.type.shape:
         return draw_boxes(ctx, images, boxes)
-    if depth not in DEPTHS:
-        ctx.unsupported("images", f"{depth or 'an unknown number of'} channels", "1, 3 or 4")
+    depth = _depth(ctx, images)
     have = colors.type.shape[1]
     if have is None or have < depth:
         ctx.unsupported("colors", colors.type, f"{depth} channels, as images, or more")
     return _drawn(ctx, images, boxes, ctx.slice(colors, 1, 0, depth))
+
+
+def _depth(ctx: Context, images: Value) -> int:
+    depth = images.type.shape[3]
+    if depth not in DEPTHS:
+        ctx.unsupported("images", f"{depth or 'an unknown number of'} channels", "1, 3 or 4")
+    return depth
 
 
 def _drawn(ctx: Context, images: Value, boxes: Value, colors: Value) -> Value:
@@ -55,13 +57,10 @@ def _drawn(ctx: Context, images: Value, boxes: Value, colors: Value) -> Value:
     shape = [batch, count, height, width]
 
     def line(number: int, extent: Extent) -> Value:
-        """Returns a row or column of each box. What is no number, or too large, is before all."""
+        """Returns a row or column of each box."""
         scale = ctx.number_as(extent - 1, F32)
         place = ctx.times(ctx.squeeze(ctx.slice(boxes, 2, number, number + 1), [2]), scale)
-        far = ctx.full_like(place, FAR)
-        is_near = ctx.compare("LT", ctx.add(ops.Abs(place)), far)
-        whole = ctx.convert(ctx.select(is_near, place, ctx.add(ops.Negate(far))), I64)
-        return ctx.broadcast_in_dim(whole, shape, [0, 1])
+        return ctx.broadcast_in_dim(whole_places(ctx, place), shape, [0, 1])
 
     def along(low: Value, high: Value, place: Value) -> tuple[Value, Value]:
         """Returns whether places are on an end of a side, and whether they are on the side."""

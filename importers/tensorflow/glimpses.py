@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from trivium.importers.extents import Extent
 from trivium.importers.tensorflow.context import Context, Tensor, rule
+from trivium.importers.tensorflow.image import whole_places
 from trivium.importers.tensorflow.indexing import gathered
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import F32, I64
-
-FAR = 2.0**40
 
 
 @rule("ExtractGlimpse", "ExtractGlimpseV2")
@@ -55,10 +54,7 @@ def _start(ctx: Context, offset: Value, have: Extent, wanted: Extent, centered: 
         offset = ctx.plus(offset, middle)
     if is_first or (normalized and centered):
         offset = ctx.minus(offset, half)
-    # What is no number, or too large, is before all images.
-    far = ctx.full_like(offset, FAR)
-    is_near = ctx.compare("LT", ctx.add(ops.Abs(offset)), far)
-    return ctx.convert(ctx.select(is_near, offset, ctx.add(ops.Negate(far))), I64)
+    return whole_places(ctx, offset)
 
 
 def _shifted(ctx: Context, x: Value, dimension: int, start: Value, count: Extent) -> Value:

@@ -14,7 +14,10 @@ from trivium.importers.tensorflow.context import Context, Known, Tensor, rule, s
 from trivium.importers.tensorflow.convolution import windows_of
 from trivium.ir import ops
 from trivium.ir.core import Value
-from trivium.ir.types import F32, I32
+from trivium.ir.types import F32, I32, I64
+
+FAR = 2.0**62
+"""Further away than any pixel."""
 
 
 @rule("ResizeNearestNeighbor")
@@ -60,6 +63,13 @@ def _computed_scale(ctx: Context, have: Extent, wanted: Extent, align_corners: b
         several = ctx.compare("GT", ctx.binary(ops.Minimum, old, new), one)
         scale = ctx.select(several, ctx.over(ctx.minus(old, one), ctx.minus(new, one)), scale)
     return scale
+
+
+def whole_places(ctx: Context, places: Value) -> Value:
+    """Returns places as integers. What is no number, or too large for one, is before all others."""
+    far = ctx.full_like(places, FAR)
+    is_near = ctx.compare("LT", ctx.add(ops.Abs(places)), far)
+    return ctx.convert(ctx.select(is_near, places, ctx.add(ops.Negate(far))), I64)
 
 
 def _within(ctx: Context, places: Value, have: Extent) -> Value:

@@ -1,5 +1,5 @@
-"""Linear algebra. Factorizations are calls of LAPACK's routines; of a matrix that cannot be
-factored the result is NaN, as of XLA."""
+"""Linear algebra. Factorizations are calls of LAPACK's routines; of a matrix that cannot be factored the result is NaN,
+as of XLA."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from trivium.importers.tensorflow.context import Context, Operand, Tensor, rule
 from trivium.importers.tensorflow.counted import Counted, existing_rows
 from trivium.importers.tensorflow.indexing import scattered
 from trivium.importers.tensorflow.selection import chosen, number_of
-from trivium.importers.tensorflow.sparse_order import begins, ordered
+from trivium.importers.tensorflow.sparse_order import begins, groups, ordered
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import I1, I64
@@ -174,7 +174,7 @@ def _fits(ctx: Context, one: _Sets, other: _Sets) -> Value | None:
 
 def _anywhere(ctx: Context, is_first: Value, x: Value) -> Value:
     """Whether any of the equal elements that begin where `is_first` says has an entry that is true."""
-    group = ctx.minus(ctx.cumulative(ops.Add, ctx.convert(is_first, I64), 0), ctx.scalar(1, I64))
+    group = groups(ctx, is_first)
     found = scattered(ctx, ops.Or, ctx.full_like(x, False), ctx.unsqueeze(group, [1]), x)
     return found if is_number(ctx.extent(x, 0), 0) else ctx.take(found, group)
 

@@ -168,7 +168,7 @@ def sparse_reduce(
         indices, shape = (ctx.take(x, ctx.elements(np.array(kept, np.int64)), 1) for x in listed)
     indices, values = ordered(ctx, indices, input_values)
     is_first, kind = begins(ctx, indices), values.type.element_type
-    group = ctx.unsqueeze(ctx.minus(ctx.cumulative(ops.Add, ctx.convert(is_first, I64), 0), ctx.scalar(1, I64)), [1])
+    group = ctx.unsqueeze(groups(ctx, is_first), [1])
     op, start = (ops.Add, 0) if ctx.op == "SparseReduceSumSparse" else (ops.Maximum, lowest(kind))
     combined = scattered(ctx, op, ctx.full_like(values, start), group, values)
     return [*_counted(ctx, is_first, indices, ctx.take(combined, ctx.squeeze(group, [1]))), ctx.squeeze(shape, [0])]
@@ -184,6 +184,11 @@ def begins(ctx: Context, rows: Value) -> Value:
     first = ctx.compare("EQ", ctx.iota(ctx.extents(rows)[:1], 0), ctx.scalar(0, I64))
     differs = ctx.compare("NE", rows, ctx.pad(rows, [1, 0], [-1, 0]))
     return ctx.binary(ops.Or, first, ctx.reduce(ops.Or, differs, [1]))
+
+
+def groups(ctx: Context, is_first: Value) -> Value:
+    """Returns the number of the group of each row, of those that begin where `is_first` says."""
+    return ctx.minus(ctx.cumulative(ops.Add, ctx.convert(is_first, I64), 0), ctx.scalar(1, I64))
 
 
 def _counted(ctx: Context, kept: Value, indices: Value, values: Value) -> list[Operand]:
@@ -231,8 +236,7 @@ def sparse_softmax(ctx: Context, sp_indices: Value, sp_values: Value, sp_shape: 
     if not count:
         return sp_values
     kind = sp_values.type.element_type
-    is_first = begins(ctx, ctx.slice(sp_indices, 1, 0, rank - 1))
-    row = ctx.minus(ctx.cumulative(ops.Add, ctx.convert(is_first, I64), 0), ctx.scalar(1, I64))
+    row = groups(ctx, begins(ctx, ctx.slice(sp_indices, 1, 0, rank - 1)))
     places, wide = ctx.unsqueeze(row, [1]), ctx.convert(sp_values, accumulation_type(kind))
     least = ctx.full_like(wide, float("-inf"))
     highest = ctx.take(scattered(ctx, ops.Maximum, least, places, wide), row)
