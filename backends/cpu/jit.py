@@ -33,9 +33,10 @@ class Compilation:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        # After an interrupt or an error, no one waits for the parts that threads have begun: LLVM cannot stop in one.
         if self._pool:
-            self._pool.shutdown(cancel_futures=True)
+            self._pool.shutdown(wait=kind is None, cancel_futures=True)
 
     def add(self, parts: Iterable[str]) -> None:
         """Takes parts, which are LLVM assembly. More are to come."""
