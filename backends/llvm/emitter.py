@@ -156,24 +156,28 @@ class Emitter:
         """Returns an index expression as a scalar for lane 0, what is added to it in each lane, and a vector for the
         irregular part."""
         index = index.replace(self.unrolled.get)
-        base: ll.Value = I64(index.offset)
-        scattered: ll.Value | None = None
         total = [0] * self.lanes
         for atom, coefficient in index.terms.items():
             if offsets := self._offsets(atom):
                 total = [one + coefficient * other for one, other in zip(total, offsets, strict=True)]
         if self.sums and (known := self.sums.get(Index(index.terms))) is not None:
-            return self.builder.add(known, base), tuple(total), None
+            return self._moved(known, index.offset), tuple(total), None
+        offset, base, scattered = index.offset, None, None
         for atom, coefficient in index.terms.items():
             value = self.division(atom) if isinstance(atom, Quotient | Remainder) else self.values[atom]  # type: ignore[index]
+            if isinstance(value, ll.Constant) and isinstance(value.constant, int):
+                offset += coefficient * value.constant
+                continue
             term = value if coefficient == 1 else self.builder.mul(value, self.code.like(value, coefficient))
             if isinstance(term.type, ll.VectorType):
                 scattered = term if scattered is None else self.code.iadd(scattered, term)
-            elif isinstance(base, ll.Constant) and base.constant == 0:
-                base = term
             else:
-                base = self.builder.add(base, term)
+                base = term if base is None else self.builder.add(base, term)
+        base = I64(offset) if base is None else self._moved(base, offset)
         return base, tuple(total), scattered
+
+    def _moved(self, base: ll.Value, offset: int) -> ll.Value:
+        return self.builder.add(base, I64(offset)) if offset else base
 
     def extent(self, extent: int | Register) -> Number:
         """Returns a loop's extent as a number."""

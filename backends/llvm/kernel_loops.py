@@ -57,11 +57,8 @@ def emit_loop(emitter: Emitter, loop: Loop) -> None:
 
 def count(emitter: Emitter, begin: Number, end: Number, step: int, inits: Values, body: Body) -> Values:
     """for (i = begin; i < end; i += step), carrying values."""
-    if isinstance(begin, int) and isinstance(end, int):
-        if begin >= end:
-            return inits
-        if begin + step >= end:
-            return body(I64(begin), inits)
+    if isinstance(begin, int) and isinstance(end, int) and begin >= end:
+        return inits
     with counted(emitter.code, begin, end, step, inits) as loop:
         loop.next = body(i64(loop.index), loop.carried)
     return loop.carried

@@ -33,13 +33,20 @@ def counted(
     opaque: bool = False,
 ) -> Iterator[Loop]:
     """Runs its body for begin, begin + step, ... below `end`. The test is at the bottom, and also at the top unless the
-    bounds are known or the loop is `nonempty`. If the index is `opaque`, LLVM does not look for cheaper ways to
-    compute the addresses that depend on it: a search that takes long where there are many, and may gain nothing."""
+    bounds are known or the loop is `nonempty`; a body that is known to run once is emitted without a loop. If the index
+    is `opaque`, LLVM does not look for cheaper ways to compute the addresses that depend on it: a search that takes
+    long where there are many, and may gain nothing."""
+    if isinstance(begin, int) and isinstance(end, int) and begin < end:
+        if end <= begin + step:
+            loop = Loop(begin, list(carried))
+            yield loop
+            loop.carried = loop.next
+            return
+        nonempty = True
     builder = code.builder
-    surely = nonempty or (isinstance(begin, int) and isinstance(end, int) and begin < end)
     start, stop, before = i64(begin), i64(end), builder.block
     body, after = builder.append_basic_block("loop"), builder.append_basic_block("end")
-    if surely:
+    if nonempty:
         builder.branch(body)
     else:
         builder.cbranch(builder.icmp_signed("<", start, stop), body, after)
@@ -54,7 +61,7 @@ def counted(
         phi.add_incoming(value, latch)
     builder.position_at_end(after)
     loop.carried = loop.next
-    if not surely:
+    if not nonempty:
         pairs = zip(carried, loop.next, strict=True)
         loop.carried = [code.phi([(first, before), (last, latch)]) for first, last in pairs]
 
