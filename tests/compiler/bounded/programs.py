@@ -46,18 +46,22 @@ def drawn(shape: Sequence[int], kind: np.dtype, random: np.random.Generator) -> 
 
 
 def require_equal(
-    module: Module, arguments: Sequence[Sequence[np.ndarray]], run: Callable[..., Any] | None = None
+    module: Module,
+    arguments: Sequence[Sequence[np.ndarray]],
+    run: Callable[..., Any] | None = None,
+    expected: Sequence[Any] = (),
 ) -> BoundedProgram:
-    """Checks the program for the sizes of these lists of arguments; by default, as the interpreter runs it."""
+    """Checks the program for the sizes of these lists of arguments; by default, as the interpreter runs it. `expected`:
+    the module's own results, where they are known."""
     module = inline_used(module)
     program = bounded(module, [[x.shape for x in given] for given in arguments], {})
     run = run or (lambda *given: trivium.evaluate(program.module, *given))
+    expected = expected or [trivium.evaluate(module, *given) for given in arguments]
     for number, given in enumerate(arguments):
-        expected = as_list(trivium.evaluate(module, *given))
         bounds = [[max(extent) for extent in extents] for extents in program.arguments]
         padded = [with_space(x, shape) for x, shape in zip(given, bounds, strict=True)]
         found = as_list(run(*padded, *program.extents_of(number)))
-        for one, other, extents in zip(found, expected, program.results, strict=True):
+        for one, other, extents in zip(found, as_list(expected[number]), program.results, strict=True):
             part = np.asarray(one)[tuple(slice(extent[number]) for extent in extents)]
             np.testing.assert_allclose(part, other, rtol=1e-5, atol=1e-6)
     return program

@@ -1,9 +1,11 @@
 """Models whose sizes are unknown: without example inputs, their programs have dynamic sizes, and are equal to
 TensorFlow for any."""
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,20 +65,27 @@ def traced(case: Case) -> object:
         return None
 
 
-def imported(concrete: object) -> trivium.Module | trivium.Error:
-    """Returns the program of a function, or the error with which it is refused."""
+@functools.cache
+def imported(number: int) -> trivium.Module | trivium.Error | None:
+    """Returns the program of a case, by its number, or the error with which it is refused; `None` where TensorFlow
+    refuses it."""
+    concrete = traced(ALL_CASES[number])
     try:
-        return trivium.from_tensorflow(concrete)
+        return None if concrete is None else trivium.from_tensorflow(concrete)
     except trivium.Error as error:
         return error
 
 
-@pytest.mark.parametrize("case", ALL_CASES, ids=[f"{i}-{case.op}" for i, case in enumerate(ALL_CASES)])
-def test_rule(case: Case) -> None:
-    concrete = traced(case)
-    if concrete is None:
+CASES = pytest.mark.parametrize(
+    "number", range(len(ALL_CASES)), ids=[f"{number}-{case.op}" for number, case in enumerate(ALL_CASES)]
+)
+
+
+@CASES
+def test_rule(number: int) -> None:
+    case, module = ALL_CASES[number], imported(number)
+    if module is None:
         pytest.skip("TensorFlow needs to know the size")
-    module = imported(concrete)
     if isinstance(module, trivium.Error):
         assert case.op in OF_KNOWN_SIZES, module
         assert "example inputs: the program then has their sizes" in str(module)
@@ -95,18 +104,21 @@ OF_SEVERAL_PROGRAMS = {
 """Ops of which some cases cannot compute with several sizes at once: sizes that depend on data, mostly."""
 
 
-@pytest.mark.parametrize("case", ALL_CASES, ids=[f"{i}-{case.op}" for i, case in enumerate(ALL_CASES)])
-def test_one_program_for_several_sizes(case: Case) -> None:
+@CASES
+def test_one_program_for_several_sizes(number: int) -> None:
     """The same ops with a few first sizes at once."""
-    concrete = traced(case)
-    module = None if concrete is None else imported(concrete)
+    case, module = ALL_CASES[number], imported(number)
     if module is None or isinstance(module, trivium.Error) or not case.inputs:
         pytest.skip("TensorFlow or its op needs to know the size, or the op has no inputs: see test_rule")
-    given = [arguments for more in (0, 1, 3) if (arguments := longer(case, more)) and runs(module, arguments)]
-    if len(given) < 2 or all(kind.is_static for kind in module.main.function_type.inputs):
+    known = []
+    for more in (0, 1, 3):
+        if (arguments := longer(case, more)) and (expected := results(module, arguments)) is not None:
+            known.append((arguments, expected))
+    if len(known) < 2 or all(kind.is_static for kind in module.main.function_type.inputs):
         pytest.skip("the op does not accept inputs with more rows, so that there is one size only")
+    given, expected = zip(*known, strict=True)
     try:
-        bounded_programs.require_equal(module, given)
+        bounded_programs.require_equal(module, given, expected=expected)
     except Unbounded:
         assert case.op in OF_SEVERAL_PROGRAMS
 
@@ -118,13 +130,12 @@ def longer(case: Case, more: int) -> list[np.ndarray]:
     return [rows if x is first else x for x in case.inputs]
 
 
-def runs(module: trivium.Module, arguments: list[np.ndarray]) -> bool:
-    """Whether other inputs have sizes that fit."""
+def results(module: trivium.Module, arguments: list[np.ndarray]) -> Any:
+    """Returns the results for other inputs, or `None` where their sizes do not fit."""
     try:
-        trivium.evaluate(module, *arguments)
+        return trivium.evaluate(module, *arguments)
     except trivium.Error:
-        return False
-    return True
+        return None
 
 
 def as_list(results: object) -> list[object]:
