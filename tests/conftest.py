@@ -20,6 +20,9 @@ def pytest_configure() -> None:
     # XLA's results are compared, not its speed: without optimization it compiles in half the time. It reads this when a
     # framework is imported, in the processes that tests start as well.
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    # On some processors, TensorFlow calls oneDNN in place of its own kernels, which compute other numbers and have
+    # fewer types.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     missing = [framework for framework in FRAMEWORKS if find_spec(framework) is None]
     if missing and os.environ.get("CI", "").lower() in ("1", "true"):
         raise pytest.UsageError(f"CI runs with every framework, missing here: {', '.join(missing)}")
