@@ -14,8 +14,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import pytest
 
-from tests.backends.gpu.simulator import built, declared, entered, fresh_memory, on_this_processor
-from trivium.backends.cpu.target import host
+from tests.backends.gpu.simulator import built, declared, entered, fresh_memory, on_this_processor, quick_machine
 from trivium.backends.gpu import hip_library, lld
 from trivium.backends.gpu.amdgcn import TRIPLE, WAVES
 from trivium.backends.gpu.dialect import Assembling
@@ -81,7 +80,7 @@ def for_the_host(text: str, how: Assembling) -> bytes:
     assert how.triple == TRIPLE
     module = llvm.parse_assembly(on_the_host(text))
     module.verify()
-    return link([host().machine().emit_object(module)], [name(how.cpu)])
+    return link([quick_machine().emit_object(module)], [name(how.cpu)])
 
 
 def on_the_host(text: str) -> str:
