@@ -47,6 +47,11 @@ class Analysis:
         """Returns `value` as an index expression: itself, unless it is a constant or the value of an expression."""
         return self._forms.get(value) or variable(value)
 
+    def symbols(self, value: Register) -> tuple[Register, ...]:
+        """Returns the values that `form(value)` depends on."""
+        form = self._forms.get(value)
+        return (value,) if form is None else symbols(form)
+
     def is_index(self, instruction: Instruction) -> bool:
         """Whether the instruction only names an index expression, so that it need not be computed."""
         return isinstance(instruction, Position | Constant) and instruction.result in self._forms
@@ -116,7 +121,7 @@ class Analysis:
 
     def _found(self, instruction: Instruction) -> frozenset[Register]:
         """Returns the values that operands depend on, found through expressions."""
-        return self._union(instruction.operands).union(*(symbols(self.form(x)) for x in instruction.operands))
+        return self._union(instruction.operands).union(*map(self.symbols, instruction.operands))
 
     def _note_index(self, instruction: Instruction) -> None:
         match instruction:
@@ -146,7 +151,7 @@ class Analysis:
         computed.update(fresh)
 
     def _escape(self, value: Register) -> None:
-        self.escaping.update(symbols(self.form(value)))
+        self.escaping.update(self.symbols(value))
 
     def _results(self, instruction: Instruction, inside: frozenset[Register]) -> None:
         """Records what results depend on. `inside` is what is read in the instruction's blocks."""
