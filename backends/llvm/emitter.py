@@ -17,7 +17,7 @@ from trivium.backends.llvm.jammed import Tile
 from trivium.backends.llvm.key_sort import key_sort
 from trivium.backends.llvm.lines import LinedModule, at_line
 from trivium.backends.llvm.narrow import constant
-from trivium.backends.llvm.numbers import Int, Number
+from trivium.backends.llvm.numbers import Int, Number, i64
 from trivium.backends.llvm.workspace import Workspace
 from trivium.compiler.kernel.affine import Analysis, atom_offsets
 from trivium.compiler.kernel.dtypes import INDEX, bit_width
@@ -161,8 +161,9 @@ class Emitter:
             if offsets := self._offsets(atom):
                 total = [one + coefficient * other for one, other in zip(total, offsets, strict=True)]
         if self.sums and (known := self.sums.get(Index(index.terms))) is not None:
-            return self._moved(known, index.offset), tuple(total), None
-        offset, base, scattered = index.offset, None, None
+            return i64(Int(self.code, known) + index.offset), tuple(total), None
+        base: Number = 0
+        offset, scattered = index.offset, None
         for atom, coefficient in index.terms.items():
             value = self.division(atom) if isinstance(atom, Quotient | Remainder) else self.values[atom]  # type: ignore[index]
             if isinstance(value, ll.Constant) and isinstance(value.constant, int):
@@ -172,12 +173,8 @@ class Emitter:
             if isinstance(term.type, ll.VectorType):
                 scattered = term if scattered is None else self.code.iadd(scattered, term)
             else:
-                base = term if base is None else self.builder.add(base, term)
-        base = I64(offset) if base is None else self._moved(base, offset)
-        return base, tuple(total), scattered
-
-    def _moved(self, base: ll.Value, offset: int) -> ll.Value:
-        return self.builder.add(base, I64(offset)) if offset else base
+                base = base + Int(self.code, term)
+        return i64(base + offset), tuple(total), scattered
 
     def extent(self, extent: int | Register) -> Number:
         """Returns a loop's extent as a number."""
