@@ -1,5 +1,6 @@
 """CHLO in artifacts, which have no such ops. Like XLA, we write each as a `stablehlo.composite` with its name and its
-decomposition, which becomes the op again when it is read."""
+decomposition, which becomes the op again when it is read. The XLA of JAX 0.9 writes some as a `stablehlo.custom_call`,
+which is read as well."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from trivium.ir.attributes import Attribute, Dictionary, Enumeration, Struct, SymbolRef, integer_array
+from trivium.ir.attributes import Attribute, Dictionary, Enumeration, Integer, Struct, SymbolRef, integer_array
 from trivium.ir.builder import Builder
 from trivium.ir.codecs import Ints, codec_of, coerce, decode
 from trivium.ir.core import Block, Operation, Region
@@ -15,11 +16,13 @@ from trivium.ir.declare import OPS, REQUIRED, AttributeField, Op
 from trivium.ir.decompositions import decompose
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.func import FuncReturn, Function, Module, lookup, symbols
-from trivium.ir.ops import Composite, RaggedDotDimensionNumbers
+from trivium.ir.ops import Composite, CustomCall, RaggedDotDimensionNumbers
 from trivium.ir.types import I32, I64, FunctionType
 
 _VERSION = 1
-"""The version of the composites that XLA writes and reads."""
+"""The version of the composites and custom calls that XLA writes and reads."""
+_CALL_ATTRIBUTES, _CALL_VERSION = "mhlo.attributes", "mhlo.version"
+"""Where such a custom call has the op's attributes, and its version."""
 _GROUPS = {"operands": "operandSegmentSizes", "results": "resultSegmentSizes"}
 
 _INTS = codec_of(Ints)
@@ -153,55 +156,67 @@ def _plain(value: Attribute) -> Attribute:
 
 
 def recompose(root: Module) -> None:
-    """Turns the composites that stand for CHLO ops back into these ops, and erases their decompositions unless they are
-    still used. A composite that does not fit its op stays."""
+    """Turns the composites and custom calls that stand for CHLO ops back into these ops, and erases their
+    decompositions unless they are still used. What does not fit its op stays."""
     replaced: dict[Module, set[str]] = {}
-    for composite in [op for op in root.walk() if isinstance(op, Composite)]:
-        op = _recomposed(composite)
+    for given in [op for op in root.walk() if isinstance(op, Composite | CustomCall)]:
+        op = _recomposed(given)
         if op is not None:
-            replaced.setdefault(_home(composite), set()).add(composite.decomposition.name)
-            Builder.in_front_of(composite).add(op)
-            for old, new in zip(composite.results, op.results, strict=True):
+            if isinstance(given, Composite):
+                replaced.setdefault(_home(given), set()).add(given.decomposition.name)
+            Builder.in_front_of(given).add(op)
+            for old, new in zip(given.results, op.results, strict=True):
                 old.replace_all_uses_with(new)
-            composite.erase()
+            given.erase()
     for module, names in replaced.items():
         _erase_unused(module, names)
 
 
-def _recomposed(composite: Composite) -> Op | None:
-    """Returns the op that a composite stands for, if any."""
-    cls = OPS.get(composite.name) if composite.name.startswith("chlo.") else None
-    if cls is None or composite.version != _VERSION:
+def _recomposed(op: Composite | CustomCall) -> Op | None:
+    """Returns the op that a composite or a custom call stands for, if any."""
+    name, version, given = _described(op)
+    cls = OPS.get(name) if name.startswith("chlo.") else None
+    if cls is None or version != _VERSION:
         return None
-    given = {**composite.composite_attributes, **composite.extra}
     try:
         segments = {what: _sizes(given.pop(name)) for what, name in _GROUPS.items() if name in given}
         attributes = {field.name: _decoded(cls, field, given.pop(field.name)) for field in _given(cls, given)}
-        return _checked(cls, composite, attributes, given, segments or None)
+        return _checked(cls, op, attributes, given, segments or None)
     except Error:
         return None
 
 
+def _described(op: Composite | CustomCall) -> tuple[str, int | None, dict[str, Attribute]]:
+    """Returns the name of what an op stands for, the version, and the attributes."""
+    if isinstance(op, Composite):
+        return op.name, op.version, {**op.composite_attributes, **op.extra}
+    extra = dict(op.extra)
+    version, attributes = extra.pop(_CALL_VERSION, None), extra.pop(_CALL_ATTRIBUTES, None)
+    if not isinstance(version, Integer) or not isinstance(attributes, Dictionary):
+        return op.call_target_name, None, {}
+    return op.call_target_name, version.value, {**attributes, **extra}
+
+
 def _checked(
     cls: type[Op],
-    composite: Composite,
+    given: Composite | CustomCall,
     attributes: dict[str, Any],
     extra: dict[str, Any],
     segments: Mapping[str, tuple[int, ...]] | None,
 ) -> Op | None:
-    """Returns the op, or `None` if the composite has the wrong structure."""
+    """Returns the op, or `None` if what is given has the wrong structure."""
     for declared, items in (
-        (cls.OPERANDS, composite.operands),
-        (cls.RESULTS, composite.results),
-        (cls.REGIONS, composite.regions),
+        (cls.OPERANDS, given.operands),
+        (cls.RESULTS, given.results),
+        (cls.REGIONS, given.regions),
     ):
         if len(items) != len(declared) and not any(field.arity for field in declared):
             return None
     if any(field.default is REQUIRED and field.name not in attributes for field in cls.ATTRIBUTES):
         return None
-    regions = [region.clone() for region in composite.regions]
-    kinds = composite.result_types
-    op = cls.create(composite.operands, kinds, attributes, regions, extra, composite.location, segments)
+    regions = [region.clone() for region in given.regions]
+    kinds = given.result_types
+    op = cls.create(given.operands, kinds, attributes, regions, extra, given.location, segments)
     try:
         if cls.CHECK is not None:
             cls.CHECK(op)

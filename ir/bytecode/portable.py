@@ -9,7 +9,7 @@ from trivium.ir.bytecode.forms import form_of
 from trivium.ir.bytecode.versions import OTHER_DIALECTS, Version
 from trivium.ir.declare import Op
 from trivium.ir.func import Module
-from trivium.ir.ops import Composite
+from trivium.ir.ops import Composite, CustomCall
 
 
 def legalized(module: Module) -> Module:
@@ -23,11 +23,11 @@ def legalized(module: Module) -> Module:
 
 
 def restore(module: Module, kinds: set[type], is_portable: bool) -> None:
-    """Restores a program that was read from a file with ops of these classes. In an artifact, composites that stand for
-    CHLO ops become these ops, no matter which tool wrote them."""
+    """Restores a program that was read from a file with ops of these classes. In an artifact, composites and custom
+    calls that stand for CHLO ops become these ops, no matter which tool wrote them."""
     if Cast in kinds:
         remove_casts(module)
-    if is_portable and Composite in kinds:
+    if is_portable and not kinds.isdisjoint((Composite, CustomCall)):
         recompose(module)
 
 

@@ -197,3 +197,29 @@ def test_public_decompositions_stay():
     module = deserialize(serialize(parse(text)))
     assert [op.NAME for op in module.main.body.block] == ["chlo.erf", "func.return"]
     assert list(module.functions) == ["main", "f"]
+
+
+AS_A_CALL = """
+func.func @main(%x: tensor<8x4xf32>, %y: tensor<2x4x3xf32>, %sizes: tensor<2xi32>) -> tensor<8x3xf32> {{
+  %0 = stablehlo.custom_call @chlo.ragged_dot(%x, %y, %sizes) {{mhlo.attributes = {{
+    precision_config = ["DEFAULT", "DEFAULT"],
+    ragged_dot_dimension_numbers = [dense<> : tensor<0xi64>, dense<> : tensor<0xi64>, dense<1> : tensor<1xi64>,
+      dense<1> : tensor<1xi64>, dense<0> : tensor<1xi64>, dense<0> : tensor<1xi64>]}}, mhlo.version = {version} : i64}}
+    : (tensor<8x4xf32>, tensor<2x4x3xf32>, tensor<2xi32>) -> tensor<8x3xf32>
+  return %0 : tensor<8x3xf32>
+}}
+"""
+"""What JAX 0.9 passes to a device."""
+
+
+def test_calls_that_stand_for_ops():
+    module = deserialize(serialize(parse(AS_A_CALL.format(version=1))))
+    x, y = np.arange(32.0, dtype=np.float32).reshape(8, 4), np.arange(24.0, dtype=np.float32).reshape(2, 4, 3)
+    (found,) = evaluate(module, x, y, np.array([3, 5], np.int32))
+    np.testing.assert_array_equal(found, np.concatenate([x[:3] @ y[0], x[3:] @ y[1]]))
+    assert [op.NAME for op in module.main.body.block] == ["chlo.ragged_dot", "func.return"]
+
+
+def test_other_calls_stay():
+    module = parse(AS_A_CALL.format(version=2))
+    assert difference(deserialize(serialize(module)), module) == ""
