@@ -17,8 +17,8 @@ from trivium.backends.cpu.contraction import kernels as contractions
 from trivium.backends.cpu.contraction.constants import PackedLaunch, packed_launches
 from trivium.backends.cpu.contraction.tiling import Tiling
 from trivium.backends.cpu.emit import emit_kernel
+from trivium.backends.cpu.forms import prepared
 from trivium.backends.cpu.interrupts import Interrupts
-from trivium.backends.cpu.schedule import prepared
 from trivium.backends.cpu.target import CpuTarget
 from trivium.backends.cpu.timing import Timer, Tracer
 from trivium.backends.llvm.code import I8, I32, I64, POINTER, Code, stack_slot

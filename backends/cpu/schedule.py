@@ -35,9 +35,6 @@ from trivium.compiler.kernel.structure import (
     While,
     walk,
 )
-from trivium.compiler.kernel.tiled_stores import tiled_stores
-from trivium.compiler.kernel.whole_numbers import moved_whole
-from trivium.compiler.kernel.written_out import written_out
 from trivium.compiler.schedule import LoopSchedule, Mapping, Schedule, Unit, fits_lanes, merged_extents, turned_loads
 
 UNKNOWN_EXTENT = 16
@@ -91,16 +88,6 @@ def choose(kernel: Kernel, target: CpuTarget, analysis: Analysis | None = None) 
                 loops[loop] = _threaded(loops[loop], planner.costs[loop], target)
     order = [i for i in walk(kernel.body) if isinstance(i, Loop)]
     return Schedule({loop: loops[loop] for loop in order}, cost)
-
-
-def prepared(kernel: Kernel, target: CpuTarget) -> tuple[Kernel, Analysis, Schedule]:
-    """Returns the kernel, or one that does the same in less time, with its short loops written out, with whole complex
-    numbers, or in tiles; what is known about it, and its schedule."""
-    analysis = Analysis(kernel)
-    tiled = tiled_stores(kernel, analysis, target.vector_bytes)
-    others = [form for form in (written_out(kernel, target.fma), moved_whole(kernel), tiled) if form is not None]
-    forms = (kernel, analysis), *((form, Analysis(form)) for form in others)
-    return min(((f, a, choose(f, target, a)) for f, a in forms), key=lambda found: found[2].cost)
 
 
 def sort_cost(count: int) -> float:

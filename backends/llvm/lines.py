@@ -66,8 +66,9 @@ class LinedModule(ll.Module):
 def at_line(builder: ll.IRBuilder, instruction: Instruction) -> Iterator[None]:
     """Gives what is emitted inside the line of an instruction, if the module has lines."""
     module, outer = builder.module, builder.debug_metadata
-    if isinstance(module, LinedModule) and instruction in module.lines:
-        builder.debug_metadata = module.place(builder.function, module.lines[instruction])
+    written = instruction.copied or instruction
+    if isinstance(module, LinedModule) and written in module.lines:
+        builder.debug_metadata = module.place(builder.function, module.lines[written])
     try:
         yield
     finally:

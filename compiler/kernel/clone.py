@@ -36,12 +36,15 @@ def clone_into(
     """Appends a copy of `block` to `target`, with its parameters bound to `arguments`, and accesses to the keys of
     `buffers` redirected to their values. `forms` are the index expressions that arguments were computed from. Returns
     the values that the copy yields."""
-    copier = _Copier(dict(zip(block.parameters, arguments, strict=True)), dict(buffers or {}), forms or {})
+    copier = Copier(dict(zip(block.parameters, arguments, strict=True)), dict(buffers or {}), forms or {})
     target.instructions.extend(copier.instruction(instruction) for instruction in block.instructions)
     return copier.values(block.yields)
 
 
-class _Copier:
+class Copier:
+    """Copies instructions one by one. `values` are those of copied values that are known, and are used in their place,
+    `forms` the index expressions that some of them were computed from; `buffers` are used in place of others."""
+
     def __init__(
         self, values: dict[Register, Register], buffers: dict[Buffer, Buffer], forms: Mapping[Symbol, Index]
     ) -> None:
@@ -50,11 +53,18 @@ class _Copier:
         self._forms = forms
 
     def values(self, values: Sequence[Register]) -> list[Register]:
+        """Returns what copies use in place of values."""
         return [self._values.get(value, value) for value in values]
 
+    def bind(self, values: Sequence[Register], copies: Sequence[Register]) -> None:
+        """Lets later copies use `copies` in place of `values`."""
+        self._values.update(zip(values, copies, strict=True))
+
     def instruction(self, instruction: Instruction) -> Instruction:
+        """Returns a copy, with new results."""
         copy = self._copy(instruction)
         copy.origins = instruction.origins
+        copy.copied = instruction.copied or instruction
         return copy
 
     def _copy(self, instruction: Instruction) -> Instruction:
@@ -80,10 +90,10 @@ class _Copier:
                 return self._loop(instruction)
             case If(condition, then, otherwise, outcomes):
                 blocks = self._block(then), self._block(otherwise)
-                return If(self._values.get(condition, condition), *blocks, self._fresh_all(outcomes))
+                return If(self._values.get(condition, condition), *blocks, self.fresh(outcomes))
             case While(inits, condition, body, outcomes):
                 inits = tuple(self.values(inits))
-                return While(inits, self._block(condition), self._block(body), self._fresh_all(outcomes))
+                return While(inits, self._block(condition), self._block(body), self.fresh(outcomes))
         raise AssertionError(f"unknown instruction {type(instruction).__name__}")
 
     def _update(self, update: Update) -> Update:
@@ -106,10 +116,10 @@ class _Copier:
         inits = tuple(self.values(loop.inits))
         combiner = self._block(loop.combiner) if isinstance(loop.combiner, Block) else loop.combiner
         ends = tuple(replace(end, extent=self._buffer(end.extent)) for end in loop.ends)
-        return Loop(loop.kind, extents, self._block(loop.body), inits, combiner, self._fresh_all(loop.carried), ends)
+        return Loop(loop.kind, extents, self._block(loop.body), inits, combiner, self.fresh(loop.carried), ends)
 
     def _block(self, block: Block) -> Block:
-        parameters = list(self._fresh_all(block.parameters))
+        parameters = list(self.fresh(block.parameters))
         instructions = [self.instruction(instruction) for instruction in block.instructions]
         return Block(parameters, instructions, self.values(block.yields))
 
@@ -117,7 +127,8 @@ class _Copier:
         self._values[value] = Register(value.dtype)
         return self._values[value]
 
-    def _fresh_all(self, values: Sequence[Register]) -> tuple[Register, ...]:
+    def fresh(self, values: Sequence[Register]) -> tuple[Register, ...]:
+        """Returns new values, which later copies use in place of `values`."""
         return tuple(self._fresh(value) for value in values)
 
     def _buffer(self, buffer: Buffer) -> Buffer:

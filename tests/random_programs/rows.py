@@ -1,9 +1,12 @@
-"""Many rows of few elements: points, colors, small matrices, and the scores of a few classes."""
+"""Many rows of few elements: points, colors, small matrices, and the scores of a few classes; and fewer rows of more
+elements, which are normalized."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.random_programs.folds import combiner, start
-from tests.random_programs.generator import Generator
+from tests.random_programs.generator import Generator, scalar_region
 from trivium.ir import ops
 from trivium.ir.core import Value
 from trivium.ir.types import Type, is_boolean, is_complex, is_float, tensor
@@ -88,4 +91,30 @@ def small_products(g: Generator) -> None:
     g.offer(g.add(ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers((0,), (0,), (2,), (1,)))))
 
 
-FAMILIES = (combined, normalized, turned, small_products)
+def folded_in_turn(g: Generator) -> None:
+    """Longer rows that are folded several times, each time after what follows from the fold before; what belongs to a
+    row is sometimes a result, too."""
+    element = g.element(is_float)
+    points = (int(g.pick((2, 3))),) if g.chance(0.3) else ()
+    value = g.argument((*points, int(g.pick((4, 6, 7, 8, 12, 16))), int(g.pick((33, 40, 64, 100, 130)))), element)
+    last = value.type.rank - 1
+    shape, weights = value.type.static_shape, g.argument(value.type.static_shape[last:], element)
+    for _ in range(g.number(2, 3)):
+        op, neutral = g.pick(((ops.Add, 0.0), (ops.Add, 0.0), (ops.Maximum, -np.inf), (ops.Minimum, np.inf)))
+        (folded,) = g.add(ops.Reduce([value], [start(g, element, neutral)], [last], scalar_region(op, element)))
+        if g.chance(0.6):
+            folded = g.add(g.pick((ops.Tanh, ops.Negate, ops.Abs))(folded))
+        column = g.add(ops.Reshape(folded, result=tensor(*shape[:last], 1, of=element)))
+        if g.chance(0.4):
+            g.offer(g.pick((folded, column)))
+        spread = g.add(ops.BroadcastInDim(column, broadcast_dimensions=range(last + 1), result=value.type))
+        value = g.add(g.pick((ops.Add, ops.Subtract))(value, spread))
+        if g.chance(0.4):
+            value = g.add(g.pick((ops.Tanh, ops.Logistic, ops.Abs))(value))
+    if g.chance(0.5):
+        spread = g.add(ops.BroadcastInDim(weights, broadcast_dimensions=(last,), result=value.type))
+        value = g.add(ops.Multiply(value, spread))
+    g.offer(value)
+
+
+FAMILIES = (combined, normalized, turned, small_products, folded_in_turn, folded_in_turn)

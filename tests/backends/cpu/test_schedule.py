@@ -7,7 +7,8 @@ import pytest
 
 from trivium.backends.cpu.assembly import assemble_program
 from trivium.backends.cpu.executable import CpuExecutable
-from trivium.backends.cpu.schedule import choose, prepared
+from trivium.backends.cpu.forms import prepared
+from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import LEVELS, emulated, host, level
 from trivium.compiler.kernel import Kernel, KernelBuilder, expression
 from trivium.compiler.lower import lower

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.backends.harness import run
-from trivium.backends.cpu.schedule import choose, prepared
+from trivium.backends.cpu.forms import prepared
+from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import level
 from trivium.compiler.kernel import Kernel, KernelBuilder
 from trivium.compiler.kernel.structure import Loop, walk

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.backends.harness import load
-from trivium.backends.cpu.schedule import prepared
+from trivium.backends.cpu.forms import prepared
 from trivium.backends.cpu.target import level
 from trivium.compiler.kernel import Kernel, KernelBuilder, Register, expression
 from trivium.compiler.kernel.affine import Analysis
