@@ -91,7 +91,7 @@ class Elementwise(Form):
     def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
         if is_reduction(op):  # which will itself determine the points
             return same_extents(plain_variables(demand) or (), op.results[0].type.shape)
-        if target.fusion.across and self._follows_reduction(op, demand, target):
+        if self._follows_reduction(op, demand, target):
             return same_extents(plain_variables(demand) or (), op.results[0].type.shape)
         return super().is_home(op, demand, target)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trivium.compiler.costs import free_values, is_reduction, takes_loop_or_branch
-from trivium.compiler.fusion.demands import Demand, Opaque, covers, plain_variables, row_indices, same_extents
+from trivium.compiler.fusion.demands import Demand, Opaque, plain_variables, row_indices, same_extents
 from trivium.compiler.fusion.forms.form import Form, demanded, extended
 from trivium.compiler.fusion.forms.row_loops import RowLoops
 from trivium.compiler.lowering.index import Indices, Variable
@@ -53,8 +53,8 @@ class Rows(Form):
         return used not in (extended(self.space), extended((*self.points, *self.row)))
 
     def is_home(self, op: Operation, demand: Indices, target: Target) -> bool:
-        of_points = is_reduction(op) or target.fusion.across > 0
-        if of_points and covers(demand, self.points, op.results[0].type.shape):
+        points = [v for v in self.points if v.extent != 1]
+        if plain_variables(demand) == points and same_extents(points, op.results[0].type.shape):
             return True
         return super().is_home(op, demand, target)
 

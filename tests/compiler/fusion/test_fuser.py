@@ -150,6 +150,26 @@ def test_layer_norm_is_one_kernel():
     assert program.arena_size == 0
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_statistics_of_rows_may_be_results(kept: bool):
+    """As where a gradient needs them, with the reduced dimension or without it."""
+
+    def body(b: Builder, x: Value) -> list[Value]:
+        points, dimensions = (tensor(4, 1), [0, 1]) if kept else (tensor(4), [0])
+
+        def average(terms: Value) -> Value:
+            total = b.add(ops.Reshape(fold(b, terms, ops.Add, 0, [1]), result=points))
+            return b.add(ops.Divide(total, spread(b, number(b, 6), total, [])))
+
+        mean = average(x)
+        centred = b.add(ops.Subtract(x, spread(b, mean, x, dimensions)))
+        scale = b.add(ops.Sqrt(average(b.add(ops.Multiply(centred, centred)))))
+        return [b.add(ops.Divide(centred, spread(b, scale, x, dimensions))), mean, scale]
+
+    program = expect_same(program_of([tensor(4, 6)], body), [some(4, 6)])
+    assert launches(program) == ["fused_reduce_divide_subtract_multiply"]
+
+
 def test_column_sums_take_their_elementwise_operands():
     def body(b, x, y):
         product = b.add(ops.Multiply(x, y))

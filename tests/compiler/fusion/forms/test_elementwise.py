@@ -73,9 +73,8 @@ def test_unless_a_launch_costs_more() -> None:
 def test_what_follows_a_reduction_is_stored_for_each_point() -> None:
     i, j = space_of(4, 6)
     form = Elementwise((i, j))
-    assert form.is_home(OPS["tanh of sum"], indices_of([i]), ACROSS)
-    assert not form.is_home(OPS["tanh of sum"], indices_of([i]), TARGET)
-    assert not form.is_home(OPS["tanh of row"], indices_of([i, *space_of(1)]), ACROSS)
+    assert form.is_home(OPS["tanh of sum"], indices_of([i]), TARGET)
+    assert not form.is_home(OPS["tanh of row"], indices_of([i, *space_of(1)]), TARGET)
     assert form.loops_of(indices_of([i])) == (i,)
     assert form.loops_of(indices_of([i, j])) == form.space
 
