@@ -1,5 +1,5 @@
 """The CPU's choice between forms of a kernel, which compute the same: the one whose schedule has the least estimated
-cost."""
+cost, with several rows side by side where measurements show that this is faster."""
 
 from __future__ import annotations
 

@@ -66,9 +66,11 @@ class LinedModule(ll.Module):
 def at_line(builder: ll.IRBuilder, instruction: Instruction) -> Iterator[None]:
     """Gives what is emitted inside the line of an instruction, if the module has lines."""
     module, outer = builder.module, builder.debug_metadata
-    written = instruction.copied or instruction
-    if isinstance(module, LinedModule) and written in module.lines:
-        builder.debug_metadata = module.place(builder.function, module.lines[written])
+    if isinstance(module, LinedModule):
+        possible = (instruction, instruction.copied or instruction)
+        written = [each for each in possible if each in module.lines]
+        if written:
+            builder.debug_metadata = module.place(builder.function, module.lines[written[0]])
     try:
         yield
     finally:

@@ -64,7 +64,7 @@ class Copier:
         """Returns a copy, with new results."""
         copy = self._copy(instruction)
         copy.origins = instruction.origins
-        copy.copied = instruction.copied or instruction
+        copy.copied = instruction
         return copy
 
     def _copy(self, instruction: Instruction) -> Instruction:

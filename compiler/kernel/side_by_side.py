@@ -36,10 +36,10 @@ many registers the latter need unless the rows are short."""
 
 
 def side_by_side(kernel: Kernel, registers: int, cached: int, least: int = 1) -> Kernel | None:
-    """Returns a kernel that does the same with several rows side by side, in at least `least` iterations; None if it
-    has no reductions of rows that wait for one another, or if nothing is gained with so many vector registers. Arrays
-    of at most `cached` bytes are in a core's own caches. From memory, reading several rows at once takes longer than
-    what it saves, unless they are short."""
+    """Returns a kernel that computes the same, several rows at a time; None if no reductions of its rows depend on one
+    another, or if that would not be faster. `registers`: the number of vector registers. `cached`: the size in bytes up
+    to which an array is in a core's own caches; long rows of larger arrays are faster one at a time. `least`: the
+    number of iterations that the outer loop must keep."""
     constants = [i for i in kernel.body.instructions if isinstance(i, Constant)]
     others = [i for i in kernel.body.instructions if not isinstance(i, Constant)]
     match others:

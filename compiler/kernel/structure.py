@@ -70,7 +70,7 @@ class Instruction:
     origins: tuple[Hashable, ...] = ()
     """The ops of the graph that it computes a part of, as far as they are known: for people."""
     copied: Instruction | None = None
-    """The instruction that it is a copy of, if it is part of another form of a kernel: for people as well."""
+    """The instruction that it was copied from, if any: for people as well."""
 
     @property
     def operands(self) -> tuple[Register, ...]:

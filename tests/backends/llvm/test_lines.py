@@ -3,13 +3,15 @@
 import re
 
 import llvmlite.binding as llvm
+import llvmlite.ir as ll
 import pytest
 
 import trivium
 from tests.page.programs import LOOP, TEXT
 from trivium.backends import client
 from trivium.backends.cpu.client import CpuClient
-from trivium.compiler.kernel import Instruction, walk
+from trivium.backends.llvm.lines import LinedModule, at_line
+from trivium.compiler.kernel import Constant, Instruction, Register, walk
 from trivium.compiler.stages import DEFAULT, Stages
 
 SORTED = """
@@ -63,6 +65,18 @@ def test_instructions_name_lines_of_kernels(text: str) -> None:
     assert named <= set(lined.lines.values())
     origins = {op.NAME for i, line in lined.lines.items() if line in named for op in i.origins}  # type: ignore[attr-defined]
     assert origins & {"stablehlo.tanh", "stablehlo.sine", "stablehlo.sort", "stablehlo.add"}
+
+
+@pytest.mark.parametrize(("of", "line"), [("itself", 3), ("original", 4), ("neither", None)])
+def test_copies_name_their_own_line_or_that_of_the_original(of: str, line: int | None) -> None:
+    original, copy = (Constant(1.0, Register("f32")) for _ in range(2))
+    copy.copied = original
+    module = LinedModule("m", {"itself": {copy: 3}, "original": {original: 4}, "neither": {}}[of])
+    function = ll.Function(module, ll.FunctionType(ll.VoidType(), []), "f")
+    builder = ll.IRBuilder(function.append_basic_block())
+    with at_line(builder, copy):
+        found = builder.debug_metadata
+    assert found is (None if line is None else module.place(function, line))
 
 
 def test_programs_that_are_not_shown_have_no_lines() -> None:
