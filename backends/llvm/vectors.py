@@ -29,6 +29,10 @@ class Vectors(Code):
         self.stored = element
         self.zero = literal(self.vector, 0.0)
 
+    def with_lanes(self, lanes: int) -> Vectors:
+        """Returns the same for vectors of this length."""
+        return Vectors(self.builder, self.target, self.element, lanes)
+
     # Numbers
 
     def lane_numbers(self) -> Int:
@@ -116,6 +120,9 @@ class Converted(Vectors):
     def load(self, pointer: ll.Value, mask: ll.Value | None = None, otherwise: ll.Value | None = None) -> ll.Value:
         value = self._loaded(memory.load_vector(self, pointer, ll.VectorType(self.stored, self.lanes), mask))
         return value if mask is None or otherwise is None else self.select(mask, value, otherwise)
+
+    def with_lanes(self, lanes: int) -> Converted:
+        return Converted(super().with_lanes(lanes), self.dtype)
 
     def store(self, value: ll.Value, pointer: ll.Value, mask: ll.Value | None = None) -> None:
         raise AssertionError("vectors that are converted when they are read are not written")

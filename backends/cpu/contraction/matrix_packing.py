@@ -42,7 +42,7 @@ def whole(e: Vectors, steps: Bounds) -> Number:
 
 def _transpose_rows(source: Source, rows: Bounds, steps: Bounds, target: ll.Value, pitch: int, writer: Vectors) -> None:
     """Writes rows that lie across memory. Neither steps nor rows that do not exist are read."""
-    e, stride = _narrow(source.e), source.access.stride(source.across.axes[0])
+    e, stride = source.e.with_lanes(LANES), source.access.stride(source.across.axes[0])
     base = e.at(source.base, source.outer.offset)
     with (
         e.loop(0, whole(source.e, steps), step=LANES, nonempty=True) as along,
@@ -66,7 +66,7 @@ def emit_columns(
     if lies_across(source.access, source.lines, source.across):
         found = _transpose_columns(source, steps, columns, vectors, target, search)
         return found[0] if search else None
-    e, pitch = _narrow(source.e), vectors * LANES
+    e, pitch = source.e.with_lanes(LANES), vectors * LANES
     emit_pack(e, replace(source, e=e), steps, columns, vectors, room, pitch)
     count = steps[1] - steps[0]
     with e.loop(count * pitch, whole(source.e, steps) * pitch, step=LANES) as loop:
@@ -109,7 +109,3 @@ def _fits(steps: Bounds, lanes: int) -> bool:
     """Whether it is known that steps are whole tiles."""
     count = steps[1] - steps[0]
     return isinstance(count, int) and count % lanes == 0
-
-
-def _narrow(e: Vectors) -> Vectors:
-    return Vectors(e.builder, e.target, e.element, LANES)

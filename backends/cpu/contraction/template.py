@@ -16,6 +16,7 @@ from trivium.backends.cpu.contraction.needed import EVERYTHING, Needed
 from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
 from trivium.backends.cpu.contraction.plan import Plan
 from trivium.backends.cpu.contraction.split_loops import bounds, first_of, parts
+from trivium.backends.cpu.contraction.tile_packing import emit_tiles
 from trivium.backends.cpu.contraction.tiling import Rhs, rhs_step
 from trivium.backends.llvm.displacement import Displacement, Indices, displacement, origin, unflatten
 from trivium.backends.llvm.memory import leading_mask
@@ -135,9 +136,9 @@ class Template:
         tiling, lanes, steps = self.tiling, self.tiling.lanes, self.reduction.most_steps
         rows, width = tiling.chunks.size * tiling.tiles.size, tiling.panels.size * lanes
         lines, across = (steps, rows) if self.lhs_by_steps else (rows, steps)
-        self.lhs_pitch = -(-across // lanes) * lanes + lanes
+        self.lhs_pitch = steps + lanes if tiling.lhs_in_tiles else -(-across // lanes) * lanes + lanes
         if tiling.pack_lhs:
-            self.lhs_room = room((lines + lanes) * self.lhs_pitch)
+            self.lhs_room = room(rows * self.lhs_pitch if tiling.lhs_in_tiles else (lines + lanes) * self.lhs_pitch)
         if tiling.rhs is Rhs.FOLDED:
             self.folded_room = room((tiling.tiles.size + 1) * lanes)
         if self._reads_room():
@@ -209,6 +210,12 @@ class Template:
 
     def _pack_lhs(self, unit: Unit, block: Block) -> None:
         e, problem = self.e, self.problem
+        if self.tiling.lhs_in_tiles:
+            stride, steps = self.lhs.stride, block.end - block.begin
+            start = self.lhs.e.at(self.lhs.base, unit.lhs.offset + unit.rows[0] + block.begin * stride)
+            target = self.lhs_room, self.lhs_pitch
+            emit_tiles(self.lhs.e, e, self.tiling.tiles, unit.tiles, steps, (start, stride), target)
+            return
         sides = [(problem.rows, unit.rows), (problem.reduction, (block.begin, block.end))]
         (lines, line), (across, lane) = sides[::-1] if self.lhs_by_steps else sides
         aligned = not self.lhs_by_steps and self.reduction.begins_at_multiples(e.lanes)
@@ -351,8 +358,12 @@ class Template:
 
     def _packed_rows(self, unit: Unit, tile: Tile) -> tuple[list[ll.Value], int]:
         """Returns the addresses of the rows of a tile in packed lhs, and the distance between steps."""
+        row = tile.row - unit.rows[0]
+        if self.tiling.lhs_in_tiles:
+            first = self.e.at(self.lhs_room, row * self.lhs_pitch)
+            return [self.e.at(first, r) for r in range(tile.count)], tile.count
         row_step, step = (1, self.lhs_pitch) if self.lhs_by_steps else (self.lhs_pitch, 1)
-        first = self.e.at(self.lhs_room, (tile.row - unit.rows[0]) * row_step)
+        first = self.e.at(self.lhs_room, row * row_step)
         return [self.e.at(first, r * row_step) for r in range(tile.count)], step
 
     def _fold(self, unit: Unit, panel: Panel, tile: Tile) -> microkernel.Tile:

@@ -21,6 +21,11 @@ SHORTEST_SAFE_RUN = 3
 LONGEST_STEP = 1024
 """The distance in bytes between rows of rhs up to which they are read in place: longer strides fall on few sets of the
 caches."""
+MANY_PANELS = 8
+"""The number of panels that read lhs so often that packing it in tiles pays off even if it fits in the second-level
+cache."""
+FEWEST_FAR = 256
+"""With fewer steps, a tile's lines of memory are still in the cache when the next tile reads them."""
 MOST_NEAR, MOST_FAR = 16, 4
 """The numbers of tiles up to which packing a panel takes longer than reading it in place again and again: from the
 second-level cache, and from behind it."""
@@ -50,6 +55,7 @@ STREAMED_SHARE = 1 / 2
 # Shares of the second-level cache.
 PANEL_SHARE = 1 / 4
 SPREAD_SHARE = 1 / 2
+FAR_SHARE = 1 / 4
 LHS_SHARE = 3 / 8
 SUMS_SHARE = 1 / 4
 
@@ -167,10 +173,13 @@ class Tiling:
     """The instruction that multiplies tiles (`matrix_tiling.py`) or adds products in lanes (`dot_tiling.py`)."""
     line: int = 0
     """The number of vectors in a line of an image (`image_tiling.py`)."""
+    lhs_in_tiles: bool = False
+    """Whether packed lhs consists of tiles, which hold their rows step by step (`tile_packing.py`)."""
 
     def __str__(self) -> str:
         tile = f"tile {self.tiles.size}x{self.panels.size * self.lanes}, blocks of {self.reduction.most_steps}"
-        operands = f"lhs {'packed' if self.pack_lhs else 'in place'}, rhs {self.rhs.value}"
+        lhs = "packed in tiles" if self.lhs_in_tiles else "packed" if self.pack_lhs else "in place"
+        operands = f"lhs {lhs}, rhs {self.rhs.value}"
         padding = ", padding left out" if self.skips_padding else ""
         one = self.matrix
         matrix = f", products of {one.rows}x{one.columns}x{one.depth} {one.operands}" if one else ""
@@ -231,7 +240,9 @@ def choose(
     shortest = SHORTEST_RUN_OF_FEW if panels.count <= FEW_PANELS else SHORTEST_RUN
     shortest = shortest if problem.lhs.windows else SHORTEST_SAFE_RUN
     uneven = rhs is not Rhs.DIRECT and run < min(shortest, total)
-    pack_lhs = not problem.elementwise and (uneven or reading.lhs)
+    far = rhs is not Rhs.DIRECT and _is_far_apart(problem, element_bytes, panels, cache)
+    pack_lhs = not problem.elementwise and (uneven or reading.lhs or far)
+    in_tiles = pack_lhs and rhs is not Rhs.DIRECT and _lies_by_steps(problem)
     if pack_lhs or rhs is Rhs.DIRECT:
         run = total
     row_bytes = panels.size * lanes * element_bytes
@@ -260,7 +271,24 @@ def choose(
     prefetch = prefetch and panels.count * reduction.blocks > 1
     skips = finite_rhs and bool(problem.lhs.windows) and not pack_lhs and run >= SHORTEST_RUN
     places = (lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs)
-    return Tiling(*places, by_rows, prefetch and not converts, skips, converts)
+    return Tiling(*places, by_rows, prefetch and not converts, skips, converts, lhs_in_tiles=in_tiles)
+
+
+def _is_far_apart(problem: Problem, element_bytes: int, panels: Split, cache: int) -> bool:
+    """Whether reading lhs in place takes longer than packing it in tiles, because its steps are far apart."""
+    if not _lies_by_steps(problem):
+        return False
+    steps, step = problem.reduction.extent, problem.lhs.stride(problem.reduction.axes[-1]) * element_bytes
+    far = step > LONGEST_STEP and (panels.count >= MANY_PANELS or steps >= FEWEST_FAR)
+    return far and steps * step >= (FAR_SHARE if panels.count >= MANY_PANELS else 1) * cache
+
+
+def _lies_by_steps(problem: Problem) -> bool:
+    """Whether the rows of lhs are neighbours in memory, and its steps evenly spaced."""
+    rows, reduction, lhs = problem.rows.axes, problem.reduction, problem.lhs
+    if lhs.windows or problem.elementwise or len(rows) != 1 or not reduction.axes:
+        return False
+    return lhs.stride(rows[0]) == 1 and run_of(reduction, lhs) == reduction.extent
 
 
 def _streams(problem: Problem, lanes: int, element_bytes: int, cache: int) -> bool:
