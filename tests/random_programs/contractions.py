@@ -80,12 +80,12 @@ def long_rows(g: Generator) -> None:
     epilogue(g, g.add(ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers((), (), (1,), (0,)))), 1)
 
 
-def long_transposed_rows(g: Generator) -> None:
-    """The product of a transposed matrix with long rows and a wide one; or with a narrow one, over long sums."""
+def transposed_product(g: Generator) -> None:
+    """The product of a transposed matrix with long rows and a wide one; or of long sums, with rows of any length."""
     element = g.element(is_float)
     rows, terms, columns = g.number(258, 300), g.number(8, 20), g.number(130, 300)
-    if g.chance(0.3):
-        terms, columns = g.number(256, 280), g.number(1, 20)
+    if g.chance(0.6):
+        rows, terms, columns = g.number(8, 300), g.number(66, 280), g.number(1, 20)
     lhs, rhs = g.argument((terms, rows), element), g.argument((terms, columns), element)
     epilogue(g, g.add(ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers((), (), (0,), (0,)))), 1)
 
@@ -397,7 +397,7 @@ FAMILIES = (
     *(matmul,) * 2,
     long_sums,
     long_rows,
-    long_transposed_rows,
+    transposed_product,
     *(segments,) * 2,
     *(narrow_product,) * 2,
     *(convolution,) * 4,

@@ -29,6 +29,8 @@ FEWEST_FAR = 256
 MOST_NEAR, MOST_FAR = 16, 4
 """The numbers of tiles up to which packing a panel takes longer than reading it in place again and again: from the
 second-level cache, and from behind it."""
+MOST_IN_BLOCKS = 48
+"""The same, where the reduction is in short blocks anyway."""
 SOON_DONE = 256
 """With so few rows, a panel is used up before the processor has prefetched the next one by itself."""
 MOST_FOLDED = 24
@@ -58,6 +60,9 @@ SPREAD_SHARE = 1 / 2
 FAR_SHARE = 1 / 4
 LHS_SHARE = 3 / 8
 SUMS_SHARE = 1 / 4
+
+LINES_SHARE = 1 / 4
+"""The share of the first-level cache for lines of lhs, one for each step, of which neighbouring tiles use parts."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +240,8 @@ def choose(
     streams = plain and _streams(problem, lanes, element_bytes, cache)
     wide = knobs.vectors or USUAL_PANEL * streams
     panels, tiles = tiles_of(problem, lanes, target.vector_registers, threads, wide)
-    rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, element_bytes, target, tiles, reading.rhs)
+    shares = _shares_lines(problem, element_bytes, target)
+    rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, element_bytes, target, tiles, reading.rhs, shares)
     rhs = Rhs.IN_PLACE if streams else Rhs.PACKED if rhs is Rhs.DIRECT and not whole else rhs
     shortest = SHORTEST_RUN_OF_FEW if panels.count <= FEW_PANELS else SHORTEST_RUN
     shortest = shortest if problem.lhs.windows else SHORTEST_SAFE_RUN
@@ -249,6 +255,8 @@ def choose(
     most_steps = total if rhs is Rhs.DIRECT else int(knobs.panel_share * cache) // row_bytes
     if streams:
         most_steps = STREAMS
+    elif shares and not pack_lhs and rhs is not Rhs.DIRECT:
+        most_steps = min(most_steps, int(LINES_SHARE * target.cache_bytes[0]) // target.alignment)
     if reading.exact_terms is not None and not whole:
         # Blocks may be nearly twice as long, so that they begin where the faster axes do.
         most_steps = min(most_steps, reading.exact_terms // 2)
@@ -281,6 +289,14 @@ def _is_far_apart(problem: Problem, element_bytes: int, panels: Split, cache: in
     steps, step = problem.reduction.extent, problem.lhs.stride(problem.reduction.axes[-1]) * element_bytes
     far = step > LONGEST_STEP and (panels.count >= MANY_PANELS or steps >= FEWEST_FAR)
     return far and steps * step >= (FAR_SHARE if panels.count >= MANY_PANELS else 1) * cache
+
+
+def _shares_lines(problem: Problem, element_bytes: int, target: Target) -> bool:
+    """Whether neighbouring tiles of lhs share lines of memory, one for each step, but so many that they do not stay in
+    the first-level cache."""
+    if not _lies_by_steps(problem) or problem.reduction.extent * target.alignment <= target.cache_bytes[0]:
+        return False
+    return problem.lhs.stride(problem.reduction.axes[-1]) * element_bytes <= LONGEST_STEP
 
 
 def _lies_by_steps(problem: Problem) -> bool:
@@ -341,27 +357,28 @@ def tiles_of(problem: Problem, lanes: int, registers: int, threads: int, wanted:
     return panels, split(rows, rows_that_fit(panels.size, registers))
 
 
-def _rhs(problem: Problem, element_bytes: int, target: Target, tiles: Split, converted: bool) -> Rhs:
+def _rhs(problem: Problem, element_bytes: int, target: Target, tiles: Split, converted: bool, in_blocks: bool) -> Rhs:
     """Returns where to read an rhs that is not constant. One that is converted is read in place by a single tile only:
-    several would convert it several times."""
+    several would convert it several times. `in_blocks`: the reduction is in short blocks."""
     step = rhs_step(problem) * element_bytes
     whole = problem.columns.extent % (target.vector_bytes // element_bytes) == 0
-    if 0 < step <= LONGEST_STEP and whole and tiles.count <= _most_tiles_in_place(problem, step, target, converted):
+    most = 1 if converted else _most_tiles_in_place(problem, step, target, in_blocks)
+    if 0 < step <= LONGEST_STEP and whole and tiles.count <= most:
         return Rhs.IN_PLACE
     across = lies_across(problem.rhs, problem.reduction, problem.columns)
     once = tiles.count == 1 and not problem.elementwise and not across
     return Rhs.DIRECT if once else Rhs.PACKED
 
 
-def _most_tiles_in_place(problem: Problem, step: int, target: Target, converted: bool) -> float:
+def _most_tiles_in_place(problem: Problem, step: int, target: Target, in_blocks: bool) -> float:
     """Returns the number of tiles up to which a panel is read in place. Its rows, `step` bytes apart, fall on as few
     sets of a cache as if they filled the memory that they are spread over."""
-    if converted:
-        return 1
     near, cache = target.cache_bytes[:2]
     spread = step * problem.reduction.extent
     if problem.elementwise or spread <= near:
         return math.inf
+    if in_blocks:
+        return MOST_IN_BLOCKS
     return MOST_NEAR if spread < SPREAD_SHARE * cache else MOST_FAR
 
 

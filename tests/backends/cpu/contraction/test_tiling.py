@@ -19,6 +19,7 @@ from trivium.backends.cpu.contraction.tiling import (
     SUMS_SHARE,
     Reduction,
     Rhs,
+    Tiling,
     rhs_step,
     rows_that_fit,
     split,
@@ -116,6 +117,22 @@ def test_a_block_is_prefetched_if_there_is_one(columns: int, depth: int, prefetc
     problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
     tiling = plan(problem, 4, processor("x86-64-v4"), frozenset({"rhs"})).tiling
     assert tiling.prefetch == prefetches
+
+
+def test_lines_that_tiles_share_are_in_short_blocks() -> None:
+    """They stay in the first-level cache, and a panel of rhs in the second-level one, where few tiles read it."""
+
+    def tiling(rows: int, columns: int, steps: int, order: tuple[int, int, int] = (0, 2, 1)) -> Tiling:
+        lhs, rhs = np.empty((1, rows, steps), np.float32), np.empty((1, steps, columns), np.float32)
+        case = matmul(lhs, rhs, (order, (0, 1, 2), (0, 1, 2)))
+        return plan(Marked(case.kernel.contraction).problem, 4, processor("x86-64-v4")).tiling  # type: ignore[arg-type]
+
+    shared, many, wide = tiling(250, 256, 2048), tiling(320, 256, 2048), tiling(250, 1024, 2048)
+    assert (shared.rhs, shared.reduction.most_steps, shared.pack_lhs) == (Rhs.IN_PLACE, 128, False)
+    assert (many.rhs, many.lhs_in_tiles) == (Rhs.PACKED, True)
+    assert (wide.rhs, wide.reduction.most_steps) == (Rhs.PACKED, 128)
+    assert tiling(250, 256, 512).reduction.most_steps == 512
+    assert tiling(250, 256, 2048, (0, 1, 2)).reduction.most_steps > 128
 
 
 @everywhere
