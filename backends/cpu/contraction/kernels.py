@@ -16,6 +16,7 @@ from trivium.backends.cpu.contraction.matrix_packing import LANES
 from trivium.backends.cpu.contraction.matrix_template import ROW_BYTES, MatrixTemplate
 from trivium.backends.cpu.contraction.needed import EVERYTHING, Needed
 from trivium.backends.cpu.contraction.plan import Plan, plan
+from trivium.backends.cpu.contraction.requests import Piece, Pieces, Rows, rows_of_epilogue
 from trivium.backends.cpu.contraction.template import Element, Operand, Sink, Template
 from trivium.backends.cpu.contraction.tiling import ESTIMATED, Reading, Rhs, Tiling
 from trivium.backends.cpu.target import CpuTarget
@@ -107,9 +108,7 @@ class Share:
     def sink(self, emitter: Emitter, e: Vectors, value: ll.Value, element: Element) -> None:
         """Runs the epilogue on one vector of sums: along one axis of columns, or several that are merged into one, or,
         if that is not possible, with a vector of indices for each."""
-        oriented, epilogue = self.plan.oriented, self.marked.epilogue
-        indices = unflatten(oriented.batch, element.batch) | unflatten(oriented.rows, element.row)
-        indices |= dict.fromkeys(oriented.columns.axes, 0)
+        epilogue, indices = self.marked.epilogue, self._indices(element)
         vector, lanes, mask = None, e.lanes, element.mask
         if not self.columns:
             value, lanes, mask = e.builder.extract_element(value, I32(0)), 1, None
@@ -117,11 +116,34 @@ class Share:
             vector = self.marked.parameters[self.columns[-1]]
             indices[self.columns[-1]] = element.column
         else:
-            indices |= unflatten(oriented.columns, e.spread(element.column))
+            indices |= unflatten(self.plan.oriented.columns, e.spread(element.column))
         with emitter.scope(), emitter.in_lanes(vector, lanes, mask):
             emitter.values[epilogue.parameters[0]] = value
             emitter.values |= self._arguments(e, indices)
             emitter.block(epilogue)
+
+    def pieces(self, emitter: Emitter) -> Pieces | None:
+        """Returns what finds the pieces of large arrays that the epilogue uses for a tile; None if there are none."""
+        marked, oriented, target = self.marked, self.plan.oriented, emitter.code.target
+        assert isinstance(target, CpuTarget), "a processor"
+        if self.phase.origins or not self.columns or not self._in_step():
+            return None
+        lane = marked.parameters[self.columns[-1]]
+        found = rows_of_epilogue(marked, oriented.rows, lane, target.prefetch_bytes)
+
+        def pieces(e: Vectors, element: Element) -> list[Piece]:
+            indices = self._indices(element) | {self.columns[-1]: element.column}
+            with emitter.scope():
+                emitter.values |= self._arguments(e, indices)
+                return [_piece(emitter, rows) for rows in found]
+
+        return pieces if found else None
+
+    def _indices(self, element: Element) -> Indices:
+        """Returns the index of an element on each axis, without those of its column."""
+        oriented = self.plan.oriented
+        indices = unflatten(oriented.batch, element.batch) | unflatten(oriented.rows, element.row)
+        return indices | dict.fromkeys(oriented.columns.axes, 0)
 
     def _in_step(self) -> bool:
         """Whether neighbouring lanes are neighbouring indices of one of the epilogue's parameters, or can be treated
@@ -238,6 +260,8 @@ class Lowering:
             template = kind(e, sums, share.plan, (lhs, rhs), _sink(share, emitter), self.marked.only_stores)
             if kind is not MatrixTemplate:  # in which a tile passes the sums of the one before to the sink
                 template.needed = self._needed(code, buffers, share)
+            if kind is Template:
+                template.pieces = share.pieces(emitter)
             template.emit(workspace, (begin, end))
             first += share.plan.units
 
@@ -256,6 +280,13 @@ def _kind(tiling: Tiling) -> type[Template]:
     if tiling.matrix is None:
         return ImageTemplate if tiling.rhs is Rhs.IMAGE else Template
     return DotTemplate if tiling.matrix.in_vectors else MatrixTemplate
+
+
+def _piece(emitter: Emitter, rows: Rows) -> Piece:
+    """Returns the piece of rows for the indices that the emitter knows."""
+    pointer, dtype = emitter.buffers[rows.buffer], rows.buffer.dtype
+    first = emitter.builder.gep(pointer, [emitter.number(rows.place)], source_etype=memory_type(dtype))
+    return Piece(first, rows.step * storage_bytes(dtype), rows.buffer.mode != "in")
 
 
 def _sink(share: Share, emitter: Emitter) -> Sink:

@@ -11,6 +11,7 @@ from typing import TypeGuard
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction.lhs import RowPointers, TapTest
+from trivium.backends.cpu.contraction.requests import Requests
 from trivium.backends.llvm.code import I32, I64
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.backends.llvm.vectors import Vectors
@@ -59,7 +60,8 @@ class Stream:
     for `steps` steps; rhs rows follow each other from `panel` on, `pitch` elements apart, over taps and steps. `ahead`
     is the address from which each step prefetches a vector. `lanewise`: lhs has one lane for every column, and `mask`
     says which lanes of the last vector exist; `rhs_mask` does so where rows of rhs end within it. Taps that are not
-    `needed` may be left out. `lhs` and `rhs` read the operands; `vectors`, if present, reads rhs, not the panel."""
+    `needed` may be left out. `lhs` and `rhs` read the operands; `vectors`, if present, reads rhs, not the panel.
+    `requests` are spread over the steps."""
 
     lhs: Vectors
     rhs: Vectors
@@ -75,6 +77,7 @@ class Stream:
     rhs_mask: ll.Value | None = None
     needed: TapTest | None = None
     vectors: TapReader | None = None
+    requests: Requests | None = None
 
 
 def accumulate(e: Vectors, tile: Tile, stream: Stream) -> Tile:
@@ -126,10 +129,23 @@ def _steps(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value)
         for number in range(stream.steps):
             tile, panel = step(tile, panel, number)
         return tile, panel
-    with e.loop(0, stream.steps, carried=[panel, *_flat(tile)], nonempty=True) as loop:
-        inner, following = step(shaped(tile, loop.carried[1:]), loop.carried[0], loop.index)
-        loop.next = [following, *_flat(inner)]
-    return shaped(tile, loop.carried[1:]), loop.carried[0]
+
+    def steps(begin: Number, end: Number, carried: list[ll.Value], first: Number = 0) -> list[ll.Value]:
+        with e.loop(begin, end, carried=carried, nonempty=True) as loop:
+            inner, following = step(shaped(tile, loop.carried[1:]), loop.carried[0], first + loop.index)
+            loop.next = [following, *_flat(inner)]
+        return loop.carried
+
+    carried, begin = [panel, *_flat(tile)], 0
+    if stream.requests is not None and (gap := stream.requests.gap(stream.steps)):
+        begin = stream.requests.count * gap
+        with e.loop(0, stream.requests.count, carried=carried, nonempty=True) as loop:
+            stream.requests.emit(e, loop.index)
+            loop.next = steps(0, gap, loop.carried, loop.index * gap)
+        carried = loop.carried
+    if begin != stream.steps:
+        carried = steps(begin, stream.steps, carried)
+    return shaped(tile, carried[1:]), carried[0]
 
 
 def _either(e: Vectors, tile: Tile, stream: Stream, rows: list[ll.Value], reader: RunReader) -> Tile:

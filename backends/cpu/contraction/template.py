@@ -5,7 +5,7 @@ vector, as soon as a tile is finished."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import llvmlite.ir as ll
 
@@ -15,6 +15,7 @@ from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.needed import EVERYTHING, Needed
 from trivium.backends.cpu.contraction.packing import Source, emit_pack, vector_reader, walk
 from trivium.backends.cpu.contraction.plan import Plan
+from trivium.backends.cpu.contraction.requests import Pieces, Requests
 from trivium.backends.cpu.contraction.split_loops import bounds, first_of, parts
 from trivium.backends.cpu.contraction.tile_packing import emit_tiles
 from trivium.backends.cpu.contraction.tiling import Rhs, rhs_step
@@ -105,6 +106,8 @@ class Template:
 
     guard: underflow.Guard | None = None
     """For instructions that treat subnormal numbers as zero."""
+
+    pieces: Pieces | None = None
 
     needed: Needed = EVERYTHING
     """Tiles of which nothing has any use are skipped."""
@@ -325,7 +328,11 @@ class Template:
             return self._fold(unit, panel, tile)
         if panel.data is None:
             return self._accumulate_direct(unit, panel, tile, sums)
-        return microkernel.accumulate(self.e, sums, self._stream(unit, block, panel, panel.data, tile))
+        stream = self._stream(unit, block, panel, panel.data, tile)
+        if self.pieces is not None and not self.in_blocks and self.reduction.taps == 1:
+            pieces = self.pieces(self.e, Element(unit.batch, tile.row, panel.column, None))
+            stream = replace(stream, requests=Requests.of(pieces, tile.count, panel.width, self.e.target))
+        return microkernel.accumulate(self.e, sums, stream)
 
     def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
         e, pitch, steps = self.e, panel.pitch, block.end - block.begin
