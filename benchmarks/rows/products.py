@@ -22,6 +22,43 @@ def linear(rows: int, outputs: int, inputs: int, **fields: Any) -> tuple[Row, ..
     return each(f"linear {rows}x{outputs}x{inputs}", example, 2 * rows * outputs * inputs, **fields)
 
 
+class Gradient(NN.Module):
+    """The gradient of a linear layer's weights."""
+
+    def forward(self, results: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+        return results.T @ inputs
+
+
+def gradient(rows: int, outputs: int, inputs: int) -> tuple[Row, ...]:
+    """The gradient of the weights of a product of rows x inputs and inputs x outputs."""
+
+    def example() -> Any:
+        return Gradient(), (torch.randn(rows, outputs), torch.randn(rows, inputs))
+
+    name, flops = f"gradient of weights {rows}x{outputs}x{inputs}", 2 * rows * outputs * inputs
+    return live(name, example, flops=flops), deployed(name, example, flops=flops)
+
+
+class Residual(NN.Module):
+    """A linear layer, to whose results others are added."""
+
+    def __init__(self, outputs: int, inputs: int) -> None:
+        super().__init__()
+        self.linear = NN.Linear(inputs, outputs)
+
+    def forward(self, inputs: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+        return NN.functional.relu(self.linear(inputs) + others)
+
+
+def residual(rows: int, outputs: int, inputs: int) -> tuple[Row, ...]:
+    """A product of rows x inputs and inputs x outputs, with a bias and a residual."""
+
+    def example() -> Any:
+        return Residual(outputs, inputs), (torch.randn(rows, inputs), torch.randn(rows, outputs))
+
+    return each(f"linear and residual {rows}x{outputs}x{inputs}", example, 2 * rows * outputs * inputs)
+
+
 def convolution(channels: int, size: int, features: int, kernel: int, stride: int = 1, groups: int = 1) -> Any:
     """A convolution of one square image."""
 
@@ -51,6 +88,8 @@ LINEAR = (
     (24, 768, 3072),
     (1, 3072, 768),
 )
+GRADIENT = ((1024, 1024, 256), (1024, 256, 1024), (4096, 256, 256), (3136, 256, 64))
+RESIDUAL = ((3136, 256, 64), (1024, 1024, 256))
 CONVOLUTION = (
     (3, 224, 64, 7, 2),
     (64, 56, 64, 3),
@@ -65,4 +104,5 @@ CONVOLUTION = (
     (256, 56, 256, 3, 2, 32),
     (16, 112, 16, 3),
 )
-ROWS = tuple(row for rows in (*(linear(*s) for s in LINEAR), *(convolution(*s) for s in CONVOLUTION)) for row in rows)
+KINDS = ((linear, LINEAR), (gradient, GRADIENT), (residual, RESIDUAL), (convolution, CONVOLUTION))
+ROWS = tuple(row for kind, shapes in KINDS for shape in shapes for row in kind(*shape))
