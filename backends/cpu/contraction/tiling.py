@@ -58,7 +58,7 @@ STREAMED_SHARE = 1 / 2
 PANEL_SHARE = 1 / 4
 SPREAD_SHARE = 1 / 2
 FAR_SHARE = 1 / 4
-LHS_SHARE = 3 / 8
+LHS_SHARE, TILES_SHARE = 3 / 8, 1 / 2
 SUMS_SHARE = 1 / 4
 
 LINES_SHARE = 1 / 4
@@ -261,7 +261,9 @@ def choose(
         # Blocks may be nearly twice as long, so that they begin where the faster axes do.
         most_steps = min(most_steps, reading.exact_terms // 2)
     reduction = blocks_of(problem.reduction, total // run, run, most_steps, lanes if pack_lhs else 1)
-    most_rows = int(LHS_SHARE * cache) // (element_bytes * reduction.most_steps) if pack_lhs else problem.rows.extent
+    # Tiles are packed faster if more of a step's neighbours are read at once.
+    share = TILES_SHARE if in_tiles else LHS_SHARE
+    most_rows = int(share * cache) // (element_bytes * reduction.most_steps) if pack_lhs else problem.rows.extent
     sums = int(STREAMED_SHARE * target.cache_bytes[0] if streams else SUMS_SHARE * cache) // row_bytes
     many = problem.rows.extent > SOON_DONE and not problem.elementwise
     converts = rhs is Rhs.CONSTANT and reading.rhs and tiles.count > 1

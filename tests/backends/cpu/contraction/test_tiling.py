@@ -17,6 +17,7 @@ from trivium.backends.cpu.contraction.tiling import (
     MOST_ROWS,
     PANEL_SHARE,
     SUMS_SHARE,
+    TILES_SHARE,
     Reduction,
     Rhs,
     Tiling,
@@ -146,7 +147,8 @@ def test_what_is_packed_fits_in_the_cache(name: str, dtype: str) -> None:
         if tiling.rhs not in (Rhs.DIRECT, Rhs.IMAGE):
             assert steps * row_bytes <= 2 * PANEL_SHARE * cache, tiling
         if tiling.pack_lhs and tiling.chunks.size > 1:
-            assert tiling.chunks.size * (tiling.tiles.size - 1) * steps * nbytes <= LHS_SHARE * cache, tiling
+            share = TILES_SHARE if tiling.lhs_in_tiles else LHS_SHARE
+            assert tiling.chunks.size * (tiling.tiles.size - 1) * steps * nbytes <= share * cache, tiling
         if tiling.reduction.blocks > 1 and (tiling.chunks.size > 1 or tiling.groups.size > 1):
             rows = tiling.chunks.size * (tiling.tiles.size - 1)
             assert rows * tiling.groups.size * row_bytes <= SUMS_SHARE * cache, tiling
