@@ -130,7 +130,7 @@ def _steps(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value)
             tile, panel = step(tile, panel, number)
         return tile, panel
 
-    def steps(begin: Number, end: Number, carried: list[ll.Value], first: Number = 0) -> list[ll.Value]:
+    def repeat(begin: Number, end: Number, carried: list[ll.Value], first: Number = 0) -> list[ll.Value]:
         with e.loop(begin, end, carried=carried, nonempty=True) as loop:
             inner, following = step(shaped(tile, loop.carried[1:]), loop.carried[0], first + loop.index)
             loop.next = [following, *_flat(inner)]
@@ -141,10 +141,10 @@ def _steps(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value)
         begin = stream.requests.count * gap
         with e.loop(0, stream.requests.count, carried=carried, nonempty=True) as loop:
             stream.requests.emit(e, loop.index)
-            loop.next = steps(0, gap, loop.carried, loop.index * gap)
+            loop.next = repeat(0, gap, loop.carried, loop.index * gap)
         carried = loop.carried
     if begin != stream.steps:
-        carried = steps(begin, stream.steps, carried)
+        carried = repeat(begin, stream.steps, carried)
     return shaped(tile, carried[1:]), carried[0]
 
 

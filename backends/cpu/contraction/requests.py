@@ -29,7 +29,8 @@ hold up the products."""
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of `buffer`, `step` elements apart; one has its first element at `place`."""
+    """Rows of `buffer`, `step` elements apart. `place` is that of an element, as a function of the epilogue's
+    indices."""
 
     buffer: Buffer
     place: Index
@@ -38,7 +39,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Piece:
-    """What a tile uses of rows: its first element, and the distance between rows in bytes. `writes`: to be written."""
+    """What a tile uses of some rows: the address of the first element, and the distance between rows in bytes.
+    `writes`: it is to be written."""
 
     first: ll.Value
     stride: int
@@ -57,7 +59,7 @@ Pieces = Callable[[Vectors, "Element"], Sequence[Piece]]
 
 @dataclass(frozen=True)
 class Requests:
-    """The pieces of a tile of `rows` rows, each of `lines` lines of `line` bytes: a power of two."""
+    """The pieces of a tile: `rows` rows, each of which is `lines` lines, a power of two, of `line` bytes."""
 
     pieces: Sequence[Piece]
     rows: int

@@ -108,7 +108,7 @@ class Template:
     """For instructions that treat subnormal numbers as zero."""
 
     pieces: Pieces | None = None
-
+    """What finds the memory that a tile requests while it adds up products."""
     needed: Needed = EVERYTHING
     """Tiles of which nothing has any use are skipped."""
 
