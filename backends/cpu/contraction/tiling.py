@@ -243,19 +243,17 @@ def choose(
     shares = _shares_lines(problem, element_bytes, target)
     rhs = Rhs.CONSTANT if constant_rhs else _rhs(problem, element_bytes, target, tiles, reading.rhs, shares)
     rhs = Rhs.IN_PLACE if streams else Rhs.PACKED if rhs is Rhs.DIRECT and not whole else rhs
-    shortest = SHORTEST_RUN_OF_FEW if panels.count <= FEW_PANELS else SHORTEST_RUN
-    shortest = shortest if problem.lhs.windows else SHORTEST_SAFE_RUN
-    uneven = rhs is not Rhs.DIRECT and run < min(shortest, total)
-    far = rhs is not Rhs.DIRECT and _is_far_apart(problem, element_bytes, panels, cache)
-    pack_lhs = not problem.elementwise and (uneven or reading.lhs or far)
-    in_tiles = pack_lhs and rhs is not Rhs.DIRECT and _lies_by_steps(problem)
-    if pack_lhs or rhs is Rhs.DIRECT:
+    direct = rhs is Rhs.DIRECT
+    unsuitable = not direct and (_is_uneven(problem, panels) or _is_far_apart(problem, element_bytes, panels, cache))
+    pack_lhs = not problem.elementwise and (reading.lhs or unsuitable)
+    in_tiles = pack_lhs and not direct and _lies_by_steps(problem)
+    if pack_lhs or direct:
         run = total
     row_bytes = panels.size * lanes * element_bytes
-    most_steps = total if rhs is Rhs.DIRECT else int(knobs.panel_share * cache) // row_bytes
+    most_steps = total if direct else int(knobs.panel_share * cache) // row_bytes
     if streams:
         most_steps = STREAMS
-    elif shares and not pack_lhs and rhs is not Rhs.DIRECT:
+    elif shares and not (pack_lhs or direct):
         most_steps = min(most_steps, int(LINES_SHARE * target.cache_bytes[0]) // target.alignment)
     if reading.exact_terms is not None and not whole:
         # Blocks may be nearly twice as long, so that they begin where the faster axes do.
@@ -276,12 +274,22 @@ def choose(
         rows_first = rhs is not Rhs.PACKED and (pack_lhs or problem.columns.extent * total < moved(problem))
         wanted = min(4 * target.threads, pieces)
         chunks, groups = shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
-    # After a single block there is nothing to prefetch.
-    prefetch = rhs is Rhs.CONSTANT and FEW_ROWS < problem.rows.extent <= SOON_DONE
-    prefetch = prefetch and panels.count * reduction.blocks > 1
+    prefetch = rhs is Rhs.CONSTANT and not converts and _is_used_up(problem, panels.count * reduction.blocks)
     skips = finite_rhs and bool(problem.lhs.windows) and not pack_lhs and run >= SHORTEST_RUN
     places = (lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs)
-    return Tiling(*places, by_rows, prefetch and not converts, skips, converts, lhs_in_tiles=in_tiles)
+    return Tiling(*places, by_rows, prefetch, skips, converts, lhs_in_tiles=in_tiles)
+
+
+def _is_used_up(problem: Problem, blocks: int) -> bool:
+    """Whether rows are so few that the next block of a panel is needed soon, if there is one."""
+    return FEW_ROWS < problem.rows.extent <= SOON_DONE and blocks > 1
+
+
+def _is_uneven(problem: Problem, panels: Split) -> bool:
+    """Whether lhs advances evenly for a few steps only."""
+    shortest = SHORTEST_RUN_OF_FEW if panels.count <= FEW_PANELS else SHORTEST_RUN
+    shortest = shortest if problem.lhs.windows else SHORTEST_SAFE_RUN
+    return run_of(problem.reduction, problem.lhs) < min(shortest, problem.reduction.extent)
 
 
 def _is_far_apart(problem: Problem, element_bytes: int, panels: Split, cache: int) -> bool:
