@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.target import CACHE_LINE, CpuTarget
-from trivium.backends.llvm.code import I8, I32, I64
+from trivium.backends.llvm import memory
+from trivium.backends.llvm.code import I8, I64
 from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.narrow import memory_type
 from trivium.compiler.kernel.affine import accesses
@@ -81,9 +82,7 @@ def request(emitter: Emitter, buffer: Buffer, place: ll.Value, nbytes: int) -> N
     first = builder.gep(emitter.buffers[buffer], [place], source_etype=memory_type(buffer.dtype))
     for offset in range(0, nbytes, CACHE_LINE):
         line = builder.gep(first, [I64(offset)], source_etype=I8)
-        # Whether to write, into which caches (all), and that it is data.
-        operands = I32(int(buffer.mode != "in")), I32(3), I32(1)
-        emitter.code.call("llvm.prefetch.p0", ll.VoidType(), line, *operands)
+        memory.prefetch(emitter.code, line, writes=buffer.mode != "in")
 
 
 class _Search:

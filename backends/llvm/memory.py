@@ -209,6 +209,14 @@ def _opaque(code: Code, value: ll.Value) -> ll.Value:
     return code.builder.bitcast(code.intrinsic("llvm.arithmetic.fence", as_words), value.type)
 
 
+def prefetch(code: Code, pointer: ll.Value, *, writes: bool = False, nearest: int = 1) -> None:
+    """Requests a cache line that will soon be read or, with `writes`, written, into the caches from the `nearest`-th
+    level on."""
+    locality, data = 4 - nearest, 1
+    operands = pointer, I32(int(writes)), I32(locality), I32(data)
+    code.call("llvm.prefetch.p0", ll.VoidType(), *operands)
+
+
 def gather(code: Code, pointers: ll.Value, vector: ll.Type, mask: ll.Value | None = None) -> ll.Value:
     """Returns one element from each pointer; zero where `mask` is off."""
     lanes = vector.count

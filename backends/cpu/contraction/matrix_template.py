@@ -12,11 +12,11 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction import matrix_packing, underflow
 from trivium.backends.cpu.contraction.matrix_tiling import MOST_ACCUMULATORS, together
-from trivium.backends.cpu.contraction.microkernel import prefetch
 from trivium.backends.cpu.contraction.packing import Source
 from trivium.backends.cpu.contraction.split_loops import first_of, parts
 from trivium.backends.cpu.contraction.template import Block, Panel, Template, Tile, Unit
 from trivium.backends.cpu.contraction.tiling import Rhs
+from trivium.backends.llvm import memory
 from trivium.backends.llvm.code import I8, I64, POINTER, stack_slot
 from trivium.backends.llvm.displacement import displacement, unflatten
 from trivium.backends.llvm.numbers import Int, Number, i64, minimum
@@ -219,7 +219,7 @@ class MatrixTemplate(Template):
             column = panel.column + panel.width * self.e.lanes
             place = self.raw.at(self.rhs.base, unit.rhs.offset + column * apart + (block.begin + step))
         for number in range(share):
-            prefetch(self.e, self.raw.at(place, (first + number) * apart))
+            memory.prefetch(self.e, self.raw.at(place, (first + number) * apart), nearest=2)
 
     def _product(self) -> str:
         """Returns the instruction's name."""

@@ -12,7 +12,8 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction.lhs import RowPointers, TapTest
 from trivium.backends.cpu.contraction.requests import Requests
-from trivium.backends.llvm.code import I32, I64
+from trivium.backends.llvm import memory
+from trivium.backends.llvm.code import I64
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.backends.llvm.vectors import Vectors
 
@@ -122,7 +123,7 @@ def _steps(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value)
     def step(tile: Tile, panel: ll.Value, number: Number) -> tuple[Tile, ll.Value]:
         rhs = _panel_row(stream, panel, len(tile[0]))
         if ahead is not None:
-            prefetch(e, stream.rhs.at(ahead, number * e.lanes))
+            memory.prefetch(e, stream.rhs.at(ahead, number * e.lanes), nearest=2)
         return _products(e, tile, stream, rows, rhs, number), stream.rhs.at(panel, stream.pitch)
 
     if _is_unrolled(stream.steps):
@@ -179,12 +180,6 @@ def _products(e: Vectors, tile: Tile, stream: Stream, rows: list[ll.Value], rhs:
         lhs = _factors(stream, stream.lhs.at(pointer, step * stream.stride), len(rhs))
         result.append([e.fused(*operands) for operands in zip(lhs, rhs, row, strict=True)])
     return result
-
-
-def prefetch(e: Vectors, pointer: ll.Value) -> None:
-    """Prefetches a cache line that will be read soon into the second-level cache."""
-    read, second_level, data = I32(0), I32(2), I32(1)
-    e.call("llvm.prefetch.p0", ll.VoidType(), pointer, read, second_level, data)
 
 
 def _factors(stream: Stream, pointer: ll.Value, count: int) -> list[ll.Value]:

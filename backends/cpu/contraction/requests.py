@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
 
-from trivium.backends.llvm.code import I8, I32
+from trivium.backends.llvm import memory
+from trivium.backends.llvm.code import I8
 from trivium.backends.llvm.numbers import Number, i64
 from trivium.backends.llvm.target import LlvmTarget
 from trivium.backends.llvm.vectors import Vectors
@@ -49,8 +50,7 @@ class Piece:
     def request(self, e: Vectors, row: Number, offset: Number) -> None:
         """Requests the line `offset` bytes from the beginning of a row."""
         line = e.builder.gep(self.first, [i64(row * self.stride + offset)], source_etype=I8)
-        caches, data = I32(3), I32(1)
-        e.call("llvm.prefetch.p0", ll.VoidType(), line, I32(int(self.writes)), caches, data)
+        memory.prefetch(e, line, writes=self.writes)
 
 
 Pieces = Callable[[Vectors, "Element"], Sequence[Piece]]

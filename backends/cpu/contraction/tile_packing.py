@@ -12,8 +12,8 @@ from trivium.backends.llvm.numbers import Number
 from trivium.backends.llvm.vectors import Vectors
 
 STEPS_TOGETHER = 8
-"""The number of steps that are copied for one tile before the next one: so many streams are read side by side, and the
-cache lines that are written are mostly whole."""
+"""The number of steps that are copied for one tile before the next tile. The processor then reads this many rows of
+memory at the same time, and most cache lines are written as a whole."""
 
 
 def emit_tiles(

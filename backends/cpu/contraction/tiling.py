@@ -22,8 +22,8 @@ LONGEST_STEP = 1024
 """The distance in bytes between rows of rhs up to which they are read in place: longer strides fall on few sets of the
 caches."""
 MANY_PANELS = 8
-"""The number of panels that read lhs so often that packing it in tiles pays off even if it fits in the second-level
-cache."""
+"""Each panel reads the whole of lhs. From this number of panels on, packing lhs in tiles is faster even if lhs fits in
+the second-level cache."""
 FEWEST_FAR = 256
 """With fewer steps, a tile's lines of memory are still in the cache when the next tile reads them."""
 MOST_NEAR, MOST_FAR = 16, 4
@@ -297,13 +297,13 @@ def _is_far_apart(problem: Problem, element_bytes: int, panels: Split, cache: in
     if not _lies_by_steps(problem):
         return False
     steps, step = problem.reduction.extent, problem.lhs.stride(problem.reduction.axes[-1]) * element_bytes
-    far = step > LONGEST_STEP and (panels.count >= MANY_PANELS or steps >= FEWEST_FAR)
-    return far and steps * step >= (FAR_SHARE if panels.count >= MANY_PANELS else 1) * cache
+    many = panels.count >= MANY_PANELS
+    return step > LONGEST_STEP and (many or steps >= FEWEST_FAR) and steps * step >= (FAR_SHARE if many else 1) * cache
 
 
 def _shares_lines(problem: Problem, element_bytes: int, target: Target) -> bool:
-    """Whether neighbouring tiles of lhs share lines of memory, one for each step, but so many that they do not stay in
-    the first-level cache."""
+    """Whether neighbouring tiles of lhs read parts of the same cache lines, one line for each step, and a tile reads
+    more lines than fit in the first-level cache."""
     if not _lies_by_steps(problem) or problem.reduction.extent * target.alignment <= target.cache_bytes[0]:
         return False
     return problem.lhs.stride(problem.reduction.axes[-1]) * element_bytes <= LONGEST_STEP

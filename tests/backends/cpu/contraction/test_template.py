@@ -26,11 +26,11 @@ from tests.backends.cpu.contraction.cases import (
     reference,
 )
 from tests.backends.cpu.test_prefetching import at_the_end
-from trivium.backends.cpu.contraction import microkernel
 from trivium.backends.cpu.contraction.kernels import Lowering
 from trivium.backends.cpu.contraction.template import Template
 from trivium.backends.cpu.contraction.tiling import STREAMS, Rhs
 from trivium.backends.cpu.target import LEVELS, emulated
+from trivium.backends.llvm import memory
 from trivium.backends.llvm.code import I64, POINTER
 from trivium.backends.llvm.vectors import Vectors
 
@@ -218,7 +218,7 @@ def test_tiles_request_the_panel_that_is_read_next(rows: int, panels: int, monke
         return data
 
     monkeypatch.setattr(Template, "_panel_data", read)
-    monkeypatch.setattr(microkernel, "prefetch", lambda e, pointer: journal.emit(e, "request", pointer))
+    monkeypatch.setattr(memory, "prefetch", lambda e, pointer, **_: journal.emit(e, "request", pointer))
     lhs, rhs = normal(1, rows, 192), normal(1, 192, 384)
     case, v4 = matmul(lhs, rhs), emulated("x86-64-v4")
     target = replace(v4, cache_bytes=(v4.cache_bytes[0], 64 << 10, *v4.cache_bytes[2:]))
