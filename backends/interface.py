@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from trivium.compiler.analysis import program_cost
-from trivium.compiler.artifact import AVOIDABLE, COSTS, Slot
+from trivium.compiler.artifact import AVOIDABLE, COSTS, Artifact, Slot
 from trivium.compiler.donation import wishes
 from trivium.compiler.host import RECEIVE, SEND
 from trivium.compiler.kernel.dtypes import numpy_dtype
@@ -79,6 +79,11 @@ def _declaration(function: Function) -> Module:
         res_attrs=function.res_attrs,
     )
     return Module.build(functions=[declaration])
+
+
+def results_in(artifact: Artifact) -> list[int]:
+    """Returns for each argument the number of the result that may be in its memory, or -1."""
+    return list(map(int, artifact.texts.get(ALIASES, "").split())) or [-1] * len(artifact.inputs)
 
 
 def _aliases(program: Program) -> str:

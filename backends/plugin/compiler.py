@@ -15,7 +15,7 @@ from trivium.backends.advice import advised
 from trivium.backends.artifact import from_bytes, to_bytes
 from trivium.backends.cpu.client import CpuLoadedExecutable, cpu_client
 from trivium.backends.gpu.client import GpuClient, GpuLoadedExecutable
-from trivium.backends.interface import ALIASES, TRANSFERS
+from trivium.backends.interface import TRANSFERS, results_in
 from trivium.backends.pjrt import Client
 from trivium.backends.plugin.accelerators import client_of, programs
 from trivium.backends.plugin.division import Division, divide, fill_pieces, held_bytes
@@ -304,8 +304,7 @@ def _donated(executable: Compiled, division: Division | None) -> list[bool]:
 def _aliases(executable: Compiled, division: Division | None) -> list[int]:
     """Returns for each argument which result may be in its memory, or -1. What devices have parts of is not in one
     place."""
-    written = executable.artifact.texts.get(ALIASES, "") if division is None else ""
-    return list(map(int, written.split())) or [-1] * _count(executable, division)
+    return results_in(executable.artifact) if division is None else [-1] * _count(executable, division)
 
 
 def _slots(slots: Sequence[Slot]) -> tuple[Sequence[Any], ctypes.Array[SlotType]]:

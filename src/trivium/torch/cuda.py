@@ -113,7 +113,7 @@ class CudaVariant(Variant):
         stream = stream_of(self.device)
         # Copies that are made for the program live until it is enqueued.
         placed = [self._placed(tensor, alignment) for tensor in given]
-        made = empty(self.results, self.device)
+        made = self._with_replaced(empty(self.results, self.device), placed)
         self.loaded.execute_in(stream, [tensor.data_ptr() for tensor in itertools.chain(placed, made)])
         return made
 

@@ -29,8 +29,9 @@ from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.func import Module
 from trivium.ir.location import file_locations
 from trivium.torch.cuda import CPU, CudaVariant, device_of, options_for
+from trivium.torch.in_place import request_places
 from trivium.torch.layouts import take_layouts
-from trivium.torch.metadata import frozen_inputs, kept_inputs, visible_outputs
+from trivium.torch.metadata import changed_inputs, frozen_inputs, kept_inputs, views_of_inputs, visible_outputs
 from trivium.torch.nested import ragged_inputs
 from trivium.torch.parameters import Parameters, freezable
 from trivium.torch.ranges import OpenGraph, RangeVariant, compile_for
@@ -91,6 +92,8 @@ class CompiledGraph:
         self.ragged, reads_ragged = ragged_inputs(graph.graph)
         self.visible = visible or visible_outputs(kind)
         self.kept = kept_inputs(kind, len(self.names)) if visible is None else frozenset()
+        self.changed = changed_inputs(kind) if visible is None else []
+        self.views = views_of_inputs(kind) if visible is None else frozenset()
         self.frozen = frozen if frozen is not None else frozen_inputs(kind) if options.get(FREEZE) else ()
         self.checks_values = bool(options.get(CHECKS, os.environ.get("TRIVIUM_CHECKS", "0") != "0"))
         self.freezes = 0
@@ -255,6 +258,8 @@ class CompiledGraph:
         made = ((f"result {i}", meta) for i, (output, meta) in enumerate(shown) if isinstance(output, ResultIndex))
         device = device_of(title, zip(self.names, inputs, strict=True), made)
         layouts = take_layouts(imported, inputs, self.visible)
+        if not self.checks_values:  # Inputs stay as they were if a run ends with PyTorch's error.
+            request_places(imported, self.changed, self.views, layouts)
         executable = trivium.compile(imported.module, **options_for(device, self.options))
         journal.compiled(self.title, self.title, given, executable.loaded, advice)
         operands = imported, executable, layouts, Parameters(inputs, frozen), self.kind

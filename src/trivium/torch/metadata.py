@@ -14,6 +14,8 @@ from trivium.importers.pytorch.graph import outputs_of
 
 FRESH = OutputType.non_alias, OutputType.unsafe_view_alias
 """The kinds of outputs that are returned as the graph computes them."""
+REMADE = OutputType.alias_of_input, OutputType.is_input
+"""The kinds that are made from inputs after a run."""
 
 
 def is_needless(module: fx.GraphModule, given: Sequence[object], taken: int) -> bool:
@@ -42,6 +44,29 @@ def frozen_inputs(kind: str) -> tuple[int, ...]:
         return ()
     changed = set(metadata.mutated_inp_runtime_indices)
     return tuple(index for index in metadata.static_input_indices or () if index not in changed)
+
+
+def changed_inputs(kind: str) -> list[int | None]:
+    """Returns the inputs of a graph, by index, whose new elements are its first outputs; None where more than elements
+    changes, or where autograd records the change."""
+    metadata = _metadata()
+    if kind == "backward" or metadata is None:
+        return []
+    entries = [(index, metadata.input_info[index]) for index in metadata.mutated_inp_runtime_indices]
+    return [
+        index if x.mutates_data and not x.mutates_metadata and (kind == "inference" or not x.requires_grad) else None
+        for index, x in entries
+    ]
+
+
+def views_of_inputs(kind: str) -> frozenset[int]:
+    """Returns those outputs of a graph, by index, that PyTorch makes anew: inputs, and views of them. It only looks at
+    the sizes and strides of what the graph returns there."""
+    metadata = _metadata()
+    if kind == "backward" or metadata is None:
+        return frozenset()
+    first = len(metadata.mutated_inp_runtime_indices)
+    return frozenset(first + i for i, output in enumerate(metadata.output_info) if output.output_type in REMADE)
 
 
 def kept_inputs(kind: str, count: int) -> frozenset[int]:

@@ -22,6 +22,7 @@ from trivium.importers.pytorch.outputs import OnMeta
 from trivium.importers.pytorch.symbols import has_symbols
 from trivium.importers.pytorch.types import DTYPES, resolved, to_array, to_tensor
 from trivium.ir.types import TensorType
+from trivium.torch.in_place import replaced_arguments
 from trivium.torch.layouts import TensorLayouts
 from trivium.torch.parameters import Parameters
 
@@ -55,12 +56,14 @@ class Variant:
         self.checks = imported.checks
         self.loaded = executable.loaded
         self.execute_at = executable.loaded.execute_at
+        self.replaced = replaced_arguments(executable.loaded, self.returned)
         kinds = [entry.type for entry in executable.signature.results]
         is_dynamic = isinstance(executable.loaded, PartedExecutable | SpecializingExecutable)
         is_dynamic |= not all(kind.is_static for kind in kinds)
         views = [output for output in imported.outputs if isinstance(output, ViewIndex)]
         made = [] if is_dynamic else [self._described(i, kind, layouts) for i, kind in enumerate(kinds)]
-        self.results = None if is_dynamic else made
+        replacing = [index for index, _, _ in self.replaced]
+        self.results = None if is_dynamic else [x for i, x in enumerate(made) if i not in replacing]
         self.strides = {i: strides for i, strides in layouts.strides.items() if i not in self.returned}
         results = [x for x in views if isinstance(x.base, ResultIndex)]
         self.open = {x.base.index: x for x in results if has_symbols(x.view.base_meta)}
@@ -114,8 +117,14 @@ class Variant:
             for index, order in self.returned.items():
                 made[index] = made[index].permute(order)
             return made
-        made = [_empty_strided_cpu(*result) for result in self.results]
+        made = self._with_replaced([_empty_strided_cpu(*result) for result in self.results], given)
         self.execute_at([tensor.data_ptr() for tensor in (*given, *made)])
+        return made
+
+    def _with_replaced(self, made: list[torch.Tensor], given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Adds to the memory of new results that of arguments."""
+        for index, number, order in self.replaced:
+            made.insert(index, given[number].permute(order) if order else given[number].detach())
         return made
 
     def _output(self, output: Shown, made: list[torch.Tensor], seen: dict[int, torch.Tensor]) -> Output:
