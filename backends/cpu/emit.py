@@ -14,7 +14,7 @@ from trivium.backends.llvm.code import POINTER, Code
 from trivium.backends.llvm.emitter import Emitter
 from trivium.backends.llvm.workspace import Workspace, WorkspaceSize
 from trivium.compiler.kernel.affine import Analysis
-from trivium.compiler.kernel.contraction_nest import sum_of
+from trivium.compiler.kernel.contraction_nest import sums_of
 from trivium.compiler.kernel.kernel import Kernel
 from trivium.compiler.kernel.structure import Loop
 from trivium.compiler.schedule import LoopSchedule, Schedule, Unit
@@ -39,7 +39,7 @@ def emit_kernel(
     buffers = dict(zip(kernel.params, function.args, strict=False))
     workspace = Workspace(function.args[-1], size)
     emitter = CpuEmitter(Code(builder, target, fast), analysis, schedule, buffers, workspace)
-    emitter.sum_of_products = sum_of(kernel)
+    emitter.sums_of_products = sums_of(kernel)
     emitter.block(kernel.body)
     builder.ret_void()
     return function

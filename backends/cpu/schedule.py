@@ -139,7 +139,9 @@ class _Planner:
                 self.costs[instruction] = cost
                 loops.update(inner)
             else:
-                cost = self._cost(instruction, {})
+                # The loops in a branch have the costs of their schedules.
+                has_loops = isinstance(instruction, If) and any(holds(nested, Loop) for nested in instruction.blocks)
+                cost = 0.0 if has_loops else self._cost(instruction, {})
                 for nested in instruction.blocks:
                     nested_cost, inner = self.block(nested)
                     cost += nested_cost

@@ -77,8 +77,8 @@ class Emitter:
         self.lanes = 1
         self.places: Places = {}
         self.mask: ll.Value | None = None
-        self.sum_of_products: Loop | None = None
-        """The sum of a contraction, which adds products that are not rounded before."""
+        self.sums_of_products: Sequence[Loop] = ()
+        """The sums of a contraction, which add products that are not rounded before."""
 
     def block(self, block: Block) -> list[ll.Value]:
         """Emits the instructions and returns what the block yields. Values defined in it are forgotten afterwards."""

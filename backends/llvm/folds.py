@@ -61,7 +61,7 @@ class Folding:
 def fold(emitter: Emitter, loop: Loop, accumulated: Values, terms: Values) -> Values:
     """The reduction's combiner."""
     assert loop.combiner is not None, "a reduction has a combiner"
-    if loop is emitter.sum_of_products and emitter.code.target.fma:
+    if loop in emitter.sums_of_products and emitter.code.target.fma:
         pairs = zip(loop.inits, accumulated, terms, strict=True)
         return [_with_product(emitter, init.dtype, total, term) for init, total, term in pairs]
     return combined(emitter, loop.combiner, accumulated, terms, [init.dtype for init in loop.inits])

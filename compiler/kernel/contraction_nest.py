@@ -34,9 +34,16 @@ def contraction_kernel(name: str, params: Sequence[Buffer], contraction: Contrac
 def sum_of(kernel: Kernel) -> Loop | None:
     """Returns the loop that sums the products of a contraction, in its loop nest: the first one, since the epilogue may
     have sums of its own."""
+    return next(iter(sums_of(kernel)), None)
+
+
+def sums_of(kernel: Kernel) -> Sequence[Loop]:
+    """Returns the loop that sums the products of a contraction. If it is a copy, these are all copies, such as those of
+    rows side by side and of the rows that are left over."""
     if kernel.contraction is None:
-        return None
-    return next(i for i in walk(kernel.body) if isinstance(i, Loop) and i.kind == "reduction")
+        return ()
+    first, *others = (i for i in walk(kernel.body) if isinstance(i, Loop) and i.kind == "reduction")
+    return [first, *(other for other in others if other.copied is not None and other.copied is first.copied)]
 
 
 def operand_element(

@@ -96,7 +96,8 @@ def folded_in_turn(g: Generator) -> None:
     row is sometimes a result, too."""
     element = g.element(is_float)
     points = (int(g.pick((2, 3))),) if g.chance(0.3) else ()
-    value = g.argument((*points, int(g.pick((4, 6, 7, 8, 12, 16))), int(g.pick((33, 40, 64, 100, 130)))), element)
+    count, length = int(g.pick((3, 4, 5, 7, 8, 9, 12, 16, 21))), int(g.pick((33, 40, 64, 100, 130)))
+    value = g.argument((*points, count, length), element)
     last = value.type.rank - 1
     shape, weights = value.type.static_shape, g.argument(value.type.static_shape[last:], element)
     for _ in range(g.number(2, 3)):
@@ -117,4 +118,22 @@ def folded_in_turn(g: Generator) -> None:
     g.offer(value)
 
 
-FAMILIES = (combined, normalized, turned, small_products, folded_in_turn, folded_in_turn)
+def matrix_and_vector(g: Generator) -> None:
+    """The product of a matrix of long rows, or of several, and a vector, with a bias or a residual."""
+    element, length = g.element(is_float), int(g.pick((130, 150, 200, 256, 300)))
+    points = (int(g.pick((2, 3))),) if g.chance(0.3) else ()
+    shape = *points, int(g.pick((2, 3, 7, 8, 9, 15, 16, 17, 29, 40)))
+    matrix, vector = g.argument((*shape, length), element), g.argument((length,), element)
+    numbers = ops.DotDimensionNumbers((), (), (len(shape),), (0,))
+    sides = (matrix, vector) if g.chance(0.5) else (vector, matrix)
+    if sides[0] is vector:
+        numbers = ops.DotDimensionNumbers((), (), (0,), (len(shape),))
+    value = g.add(ops.DotGeneral(*sides, numbers))
+    if g.chance(0.6):
+        value = g.add(g.pick((ops.Add, ops.Multiply))(value, g.of_type(value.type)))
+    if g.chance(0.3):
+        value = g.add(g.pick((ops.Tanh, ops.Negate))(value))
+    g.offer(value)
+
+
+FAMILIES = (combined, normalized, turned, small_products, folded_in_turn, folded_in_turn, matrix_and_vector)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+import llvmlite.ir as ll
 import numpy as np
 import pytest
 
+from tests.backends.cpu.contraction.cases import matmul
 from tests.backends.harness import load
+from trivium.backends.cpu.emit import emit_kernel
 from trivium.backends.cpu.forms import prepared
 from trivium.backends.cpu.target import level
+from trivium.backends.llvm.workspace import WorkspaceSize
 from trivium.compiler.kernel import Kernel, KernelBuilder
 from trivium.compiler.kernel.interpreter import garbage, run
-from trivium.compiler.kernel.side_by_side import EXTREMES, REGISTERS, SUMS, side_by_side
+from trivium.compiler.kernel.side_by_side import EXTREMES, REGISTERS, STREAMS, SUMS, side_by_side
 from trivium.compiler.kernel.structure import Load, Loop, walk
 
 CACHED = 1 << 20
@@ -43,9 +48,9 @@ def norm(shape: tuple[int, ...], *, extremes: bool = False, stored: bool = False
     return b.build()
 
 
-def _trips(kernel: Kernel) -> int:
-    loop = next(i for i in kernel.body.instructions if isinstance(i, Loop))
-    return int(np.prod([int(extent) for extent in loop.extents]))  # type: ignore[arg-type]
+def _rows(jammed: Kernel) -> int:
+    """Returns how many rows are side by side: each sum has as many results."""
+    return max(len(i.results) for i in walk(jammed.body) if isinstance(i, Loop) and i.kind == "reduction")
 
 
 def results(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -56,7 +61,7 @@ def results(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [array.reshape(p.shape) for array, p in zip(memory, outputs, strict=True)]
 
 
-@pytest.mark.parametrize("shape", [(16, 64), (4, 7), (2, 9, 33), (3, 8, 100), (6, 40), (8, 3, 5)])
+@pytest.mark.parametrize("shape", [(16, 64), (4, 7), (2, 9, 33), (3, 8, 100), (6, 40), (8, 3, 5), (7, 20), (41, 9)])
 @pytest.mark.parametrize("extremes", [False, True])
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i32"])
@@ -89,9 +94,10 @@ def test_the_same_is_computed(shape: tuple[int, ...], extremes: bool, stored: bo
         ((16, 1100), False, 32, None),  # four rows are larger than what stays in the first-level cache
         ((1024, 768), False, 32, None),  # larger than a core's own caches
         ((8192, 64), False, 32, EXTREMES),
-        ((17, 64), False, 32, None),
-        ((18, 64), False, 32, SUMS // 2),
+        ((17, 64), False, 32, SUMS),
         ((18, 64), True, 32, EXTREMES),
+        ((3, 64), False, 32, EXTREMES),
+        ((1, 64), False, 32, None),
         ((17, 8, 64), False, 32, SUMS),
         ((8, 17, 64), False, 32, SUMS),
     ],
@@ -99,7 +105,7 @@ def test_the_same_is_computed(shape: tuple[int, ...], extremes: bool, stored: bo
 def test_how_many_rows(shape: tuple[int, ...], extremes: bool, registers: int, expected: int | None) -> None:
     kernel = norm(shape, extremes=extremes)
     jammed = side_by_side(kernel, registers, CACHED)
-    assert (None if jammed is None else _trips(kernel) // _trips(jammed)) == expected
+    assert (None if jammed is None else _rows(jammed)) == expected
 
 
 def test_threads_have_enough_rows() -> None:
@@ -118,27 +124,79 @@ def test_what_all_rows_need_is_loaded_once() -> None:
     assert len(weights[0]) == len(weights[1]) == 2
 
 
-def one_sum() -> Kernel:
-    b = KernelBuilder("sums")
-    x, y = b.input("x", "f32", (16, 64)), b.output("y", "f32", (16,))
-    with b.parallel(16) as (i,):
-        total = b.reduction(64, inits=[b.constant(0.0, "f32")], combiner="add")
+def test_long_rows_are_side_by_side_if_they_have_the_same_weights() -> None:
+    def kernel(row: int) -> Kernel:
+        b = KernelBuilder("scaled")
+        x, y = b.input("x", "f32", (16, row)), b.output("y", "f32", (16, row))
+        with b.parallel(16) as (i,):
+            totals = [b.constant(0.0, "f32")]
+            for _ in range(2):
+                fold = b.reduction(row, inits=[totals[-1]], combiner="add")
+                with fold:
+                    fold.yield_(b.multiply(b.load(x, i, *fold.indices), totals[-1]))
+                totals.append(fold.results[0])
+            with b.parallel(row) as (j,):
+                b.store(y, totals[-1], i, j)
+        return b.build()
+
+    assert side_by_side(kernel(256), REGISTERS, CACHED) is not None
+    assert side_by_side(kernel(257), REGISTERS, CACHED) is None
+
+
+def folded(rows: int, row: int, combiner: str = "add") -> Kernel:
+    b = KernelBuilder("folded")
+    x, y = b.input("x", "f32", (rows, row)), b.output("y", "f32", (rows,))
+    with b.parallel(rows) as (i,):
+        total = b.reduction(row, inits=[b.constant(0.0, "f32")], combiner=combiner)
         with total:
             total.yield_(b.load(x, i, *total.indices))
         b.store(y, total.results[0], i)
     return b.build()
 
 
-def test_rows_that_wait_for_nothing_stay() -> None:
-    assert side_by_side(one_sum(), REGISTERS, CACHED) is None
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        (folded(1024, 300), STREAMS),
+        (folded(1025, 300, "maximum"), STREAMS // 2),
+        (folded(3, 400_000), EXTREMES),
+        (folded(16, 300), None),  # in a core's own caches
+        (folded(1 << 14, 64), None),
+    ],
+)
+def test_rows_from_memory_that_are_read_once(kernel: Kernel, expected: int | None) -> None:
+    jammed = side_by_side(kernel, REGISTERS, CACHED)
+    assert (None if jammed is None else _rows(jammed)) == expected
+
+
+@pytest.mark.parametrize("rows", [8, 13, 29, 3])
+@pytest.mark.parametrize("level_name", ["x86-64-v3", "x86-64-v4"])
+def test_products_with_vectors(rows: int, level_name: str) -> None:
+    """Each sum adds products that are not rounded before, those of rows that are left over, too."""
+    rng = np.random.default_rng(rows)
+    matrix = rng.standard_normal((rows, 200)).astype(np.float32)
+    vector = rng.standard_normal((1, 200)).astype(np.float32)
+    kernel = matmul(vector[None], matrix.T[None].copy(), ((0, 1, 2), (0, 2, 1), (0, 1, 2))).kernel
+    target = level(level_name)
+    chosen, analysis, schedule = prepared(kernel, target)
+    assert _rows(chosen) == min(STREAMS, 1 << (rows.bit_length() - 1))
+    chosen.verify()
+    module = ll.Module()
+    emit_kernel(module, "f", chosen, schedule, target, analysis, WorkspaceSize())
+    sums, products = (len(re.findall(f" = {text}", str(module))) for text in (r'call .*@"llvm.fma', "fmul"))
+    assert sums == products > 0  # the products themselves are not used
+    (found,) = load(chosen, threads=2).execute(vector[None], matrix[None])
+    exact = matrix.astype(np.float64) @ vector[0].astype(np.float64)
+    np.testing.assert_allclose(found.reshape(-1), exact, rtol=1e-5, atol=1e-5)
 
 
 def test_the_cpu_computes_rows_side_by_side() -> None:
     kernel = norm((16, 64))
     chosen, _, schedule = prepared(kernel, level("x86-64-v4"))
-    assert _trips(kernel) // _trips(chosen) == SUMS
+    assert _rows(chosen) == SUMS
     outer, *inner = schedule.loops.values()
     assert outer.vector is None
     assert all(each.vector is not None for each in inner)
     short = norm((16, 3))
-    assert _trips(prepared(short, level("x86-64-v4"))[0]) == _trips(short)
+    (loop,) = (i for i in prepared(short, level("x86-64-v4"))[0].body.instructions if isinstance(i, Loop))
+    assert loop.extents == (16,)
