@@ -75,8 +75,8 @@ def long_sums(g: Generator) -> None:
 
 def long_rows(g: Generator) -> None:
     """The product of a few rows and a matrix with long rows."""
-    element, terms, columns = g.element(is_float), g.number(9, 60), g.number(120, 300)
-    lhs, rhs = g.argument((g.number(1, 3), terms), element), g.argument((terms, columns), element)
+    element, terms, columns = g.element(is_float), g.number(9, 60), g.number(120, 400)
+    lhs, rhs = g.argument((int(g.pick((1, 2, 3, 5, 8, 13, 24))), terms), element), g.argument((terms, columns), element)
     epilogue(g, g.add(ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers((), (), (1,), (0,)))), 1)
 
 
@@ -88,6 +88,24 @@ def transposed_product(g: Generator) -> None:
         rows, terms, columns = g.number(8, 300), g.number(66, 280), g.number(1, 20)
     lhs, rhs = g.argument((terms, rows), element), g.argument((terms, columns), element)
     epilogue(g, g.add(ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers((), (), (0,), (0,)))), 1)
+
+
+def of_a_stack(g: Generator) -> None:
+    """Products with one of several matrices, whose number is an argument."""
+    element, kind = g.element(is_float), g.pick((I32, I64))
+    count, rows, columns = g.number(2, 5), g.number(1, 20), g.number(1, 40)
+    stack, place = g.argument((count, rows, columns), element), g.argument((), kind)
+    few = g.add(ops.And(place, g.add(ops.Constant(DenseElements.splat(7, place.type)))))
+    place = g.add(ops.Subtract(few, g.add(ops.Constant(DenseElements.splat(1, place.type)))))
+    zero = g.add(ops.Constant(DenseElements.splat(0, place.type)))
+    matrix = g.add(ops.DynamicSlice(stack, [place, zero, zero], [1, rows, columns]))
+    matrix = g.add(ops.Reshape(matrix, result=tensor(rows, columns, of=element)))
+    for _ in range(g.number(1, 2)):
+        axis = int(g.chance(0.5))
+        other = g.argument((g.number(1, 9), (rows, columns)[axis]), element)
+        epilogue(g, g.add(ops.DotGeneral(other, matrix, ops.DotDimensionNumbers((), (), (1,), (axis,)))), 1)
+    if g.chance(0.2):
+        g.offer(matrix)
 
 
 def segments(g: Generator) -> None:
@@ -398,6 +416,7 @@ FAMILIES = (
     long_sums,
     long_rows,
     transposed_product,
+    of_a_stack,
     *(segments,) * 2,
     *(narrow_product,) * 2,
     *(convolution,) * 4,

@@ -12,6 +12,7 @@ from typing import ClassVar
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction import matrix_packing, microkernel, underflow
+from trivium.backends.cpu.contraction.ahead import ahead_of
 from trivium.backends.cpu.contraction.dot_tiling import has_registers_for_row
 from trivium.backends.cpu.contraction.matrix_tiling import together
 from trivium.backends.cpu.contraction.microkernel import Stream
@@ -266,7 +267,8 @@ class DotTemplate(Template):
 
     def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
         pitch, groups = panel.pitch, self._groups(block)
-        ahead = self._requested(panel, data, tile, groups, -(-self.problem.reduction.extent // self.depth))
+        all_groups = -(-self.problem.reduction.extent // self.depth)
+        ahead = ahead_of(self.tiling, self.rhs.e, panel, data, tile, groups, all_groups)
         if self.tiling.pack_lhs:
             rows, step = self._packed_rows(unit, tile)
             rows += [self._row_of_signs()] * self.adds_row

@@ -23,14 +23,15 @@ def sums(
     column: Callable[[Number], ll.Value],
     length: int,
     room: ll.Value,
+    prefetch: bool,
 ) -> Tile:
     """Returns a vector of sums for each of `rows`, with one lane for each of the columns that `column` locates.
     `readers` read lhs and rhs. The sums pass through `room`, which has the rows of one column after those of the other,
-    and a spare vector."""
+    and a spare vector. With `prefetch`, the columns that are read next are requested."""
     count, step = len(rows), columns_at_once(len(rows), e.lanes, e.target.vector_registers)
     with e.loop(0, e.lanes, step=step) as loop:
-        columns = [column(loop.index + j) for j in range(step)]
-        found = _products(e, readers, rows, columns, length)
+        columns, following = ([column(loop.index + first + j) for j in range(step)] for first in (0, step))
+        found = _products(e, readers, rows, columns, following if prefetch else (), length)
         for first in range(0, len(found), e.lanes):
             place = e.at(room, loop.index * count + first)
             e.store(fold(e, found[first : first + e.lanes]), place)
@@ -43,13 +44,16 @@ def _products(
     readers: tuple[Vectors, Vectors],
     rows: Sequence[ll.Value],
     columns: Sequence[ll.Value],
+    following: Sequence[ll.Value],
     length: int,
 ) -> list[ll.Value]:
     """Returns the sums of products of each column with each row, still in lanes: all rows of a column, then those of
-    the next one."""
+    the next one. Requests the columns that follow."""
     rest = length % e.lanes
 
     def step(at: Number, totals: Sequence[ll.Value], mask: ll.Value | None = None) -> list[ll.Value]:
+        for pointer in following:
+            memory.prefetch(e, readers[1].at(pointer, at), nearest=2)
         sides = zip(readers, (rows, columns), strict=True)
         lhs, rhs = ([reader.load(reader.at(pointer, at), mask) for pointer in pointers] for reader, pointers in sides)
         pairs = ((factor, other) for other in rhs for factor in lhs)

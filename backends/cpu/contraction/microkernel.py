@@ -13,7 +13,7 @@ import llvmlite.ir as ll
 from trivium.backends.cpu.contraction.lhs import RowPointers, TapTest
 from trivium.backends.cpu.contraction.requests import Requests
 from trivium.backends.llvm import memory
-from trivium.backends.llvm.code import I64
+from trivium.backends.llvm.code import I8, I64
 from trivium.backends.llvm.numbers import Int, Number
 from trivium.backends.llvm.vectors import Vectors
 
@@ -56,10 +56,27 @@ def store_tile(e: Vectors, tile: Tile, base: ll.Value, pitch: int) -> None:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """Lines of rhs that are read later: each step requests `lines` of them from `place` on, `step` elements after those
+    of the step before."""
+
+    place: ll.Value
+    step: int
+    lines: int = 1
+
+    def request(self, e: Vectors, rhs: Vectors, number: Number) -> None:
+        """Requests the lines of a step."""
+        first = rhs.at(self.place, number * self.step)
+        for line in range(self.lines):
+            place = e.builder.gep(first, [I64(line * e.target.alignment)], source_etype=I8) if line else first
+            memory.prefetch(e, place, nearest=2)
+
+
+@dataclass(frozen=True)
 class Stream:
     """The operands of a tile. For each of `taps`, `pointers` returns the rows' lhs addresses, which advance by `stride`
     for `steps` steps; rhs rows follow each other from `panel` on, `pitch` elements apart, over taps and steps. `ahead`
-    is the address from which each step prefetches a vector. `lanewise`: lhs has one lane for every column, and `mask`
+    is what each step requests. `lanewise`: lhs has one lane for every column, and `mask`
     says which lanes of the last vector exist; `rhs_mask` does so where rows of rhs end within it. Taps that are not
     `needed` may be left out. `lhs` and `rhs` read the operands; `vectors`, if present, reads rhs, not the panel.
     `requests` are spread over the steps."""
@@ -72,7 +89,7 @@ class Stream:
     stride: int
     panel: ll.Value
     pitch: int
-    ahead: ll.Value | None = None
+    ahead: Ahead | None = None
     lanewise: bool = False
     mask: ll.Value | None = None
     rhs_mask: ll.Value | None = None
@@ -117,13 +134,12 @@ def _steps(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value)
     if stream.vectors is not None:
         return _either(e, tile, stream, rows, stream.vectors(tap)), stream.rhs.at(panel, stream.steps * stream.pitch)
     ahead = stream.ahead
-    if ahead is not None:
-        ahead = stream.rhs.at(ahead, (tap - stream.taps[0]) * (stream.steps * e.lanes))
+    passed = (tap - stream.taps[0]) * stream.steps
 
     def step(tile: Tile, panel: ll.Value, number: Number) -> tuple[Tile, ll.Value]:
         rhs = _panel_row(stream, panel, len(tile[0]))
         if ahead is not None:
-            memory.prefetch(e, stream.rhs.at(ahead, number * e.lanes), nearest=2)
+            ahead.request(e, stream.rhs, passed + number)
         return _products(e, tile, stream, rows, rhs, number), stream.rhs.at(panel, stream.pitch)
 
     if _is_unrolled(stream.steps):

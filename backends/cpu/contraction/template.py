@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction import folded, microkernel, underflow
+from trivium.backends.cpu.contraction.ahead import ahead_of
 from trivium.backends.cpu.contraction.lhs import Lhs
 from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.needed import EVERYTHING, Needed
@@ -337,7 +338,7 @@ class Template:
     def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
         e, pitch, steps = self.e, panel.pitch, block.end - block.begin
         rhs = e if self._reads_room() else self.rhs.e
-        ahead = self._requested(panel, data, tile, steps, self.problem.reduction.extent)
+        ahead = ahead_of(self.tiling, self.rhs.e, panel, data, tile, steps, self.problem.reduction.extent)
         if self.tiling.pack_lhs:
             rows, step = self._packed_rows(unit, tile)
             return Stream(e, rhs, lambda _: rows, (0, 1), steps, step, data, pitch, ahead)
@@ -352,16 +353,6 @@ class Template:
         masks = mask if lanewise else None, mask if in_place else None
         step = self.lhs.stride
         return Stream(self.lhs.e, rhs, pointers, taps, block.steps, step, data, pitch, ahead, lanewise, *masks, needed)
-
-    def _requested(self, panel: Panel, data: ll.Value, tile: Tile, steps: Number, all_steps: int) -> ll.Value | None:
-        """Returns the address from which a tile requests its share, one vector for each step, of what is read after its
-        panel: the same block of the next panel or, if the unit has a single panel, the next block of this one."""
-        tiling = self.tiling
-        if not tiling.prefetch:
-            return None
-        distance = all_steps if tiling.groups.size > 1 else steps
-        share = divmod(tile.number, panel.width)[1] if tiling.tiles.count > panel.width else tile.number
-        return self.rhs.e.at(data, distance * panel.pitch + share * (steps * self.e.lanes))
 
     def _packed_rows(self, unit: Unit, tile: Tile) -> tuple[list[ll.Value], int]:
         """Returns the addresses of the rows of a tile in packed lhs, and the distance between steps."""
@@ -386,8 +377,8 @@ class Template:
             place = unflatten(problem.columns, minimum(panel.column + number, last))
             return self.rhs.e.at(self.rhs.base, (unit.rhs + displacement(problem.rhs, place)).offset)
 
-        readers = lhs, self.rhs.e
-        return folded.sums(self.e, readers, rows, column, problem.reduction.extent, self.folded_room)
+        operands = (lhs, self.rhs.e), rows, column, problem.reduction.extent
+        return folded.sums(self.e, *operands, self.folded_room, self.tiling.prefetch)
 
     def _accumulate_direct(self, unit: Unit, panel: Panel, tile: Tile, sums: microkernel.Tile) -> microkernel.Tile:
         """Reads rhs in place, and lhs, too, unless it is packed, one step of the reduction after the other."""

@@ -22,8 +22,7 @@ LONGEST_STEP = 1024
 """The distance in bytes between rows of rhs up to which they are read in place: longer strides fall on few sets of the
 caches."""
 MANY_PANELS = 8
-"""Each panel reads the whole of lhs. From this number of panels on, packing lhs in tiles is faster even if lhs fits in
-the second-level cache."""
+"""Each panel reads all of lhs. From so many on, packing it in tiles is faster even if the second-level cache has it."""
 FEWEST_FAR = 256
 """With fewer steps, a tile's lines of memory are still in the cache when the next tile reads them."""
 MOST_NEAR, MOST_FAR = 16, 4
@@ -44,13 +43,13 @@ USUAL_PANEL = 8
 panels, where threads find enough of them: memory is read faster along its rows than in strips across them."""
 FEW_ROWS = 4
 """Up to so many rows take less time than reading rhs does, which prefetching ahead only disturbs."""
-
 STREAMS = 8
-"""The number of rows of an rhs beyond the second-level cache that are read at the same time, where up to two rows of
-lhs are multiplied with it: memory delivers several streams faster than one."""
+"""The number of rows of an rhs beyond the second-level cache that are read at the same time, where few rows of lhs are
+multiplied with it: memory delivers several streams faster than one."""
+MOST_STREAMED, FEWEST_AHEAD = 24, 3
+"""The most rows of lhs that are few, and from how many on rhs is requested ahead: fewer take less time than reading."""
 SHORTEST_STREAM = 16
 """The number of vectors in a row from which this pays off, because the sums are kept in memory meanwhile."""
-
 STREAMED_SHARE = 1 / 2
 """The share of the first-level cache for these sums."""
 
@@ -169,7 +168,7 @@ class Tiling:
     """Whether a unit writes all panels of its first tile, whose lhs stays in the first-level cache, then those of the
     next one: rows of the result. Or all tiles of its first panel, which then comes from near caches."""
     prefetch: bool
-    """Whether tiles prefetch the next block of a packed constant while they work on this one."""
+    """Whether tiles request what is read of rhs after their block while they work on this one."""
     skips_padding: bool = False
     """Whether tiles leave out the taps at which all their rows are padding: all factors there must be finite."""
     converts_panels: bool = False
@@ -274,15 +273,16 @@ def choose(
         rows_first = rhs is not Rhs.PACKED and (pack_lhs or problem.columns.extent * total < moved(problem))
         wanted = min(4 * target.threads, pieces)
         chunks, groups = shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
-    prefetch = rhs is Rhs.CONSTANT and not converts and _is_used_up(problem, panels.count * reduction.blocks)
+    prefetch = _prefetches(problem, streams, rhs is Rhs.CONSTANT and not converts, panels.count * reduction.blocks)
     skips = finite_rhs and bool(problem.lhs.windows) and not pack_lhs and run >= SHORTEST_RUN
     places = (lanes, panels, tiles, reduction, chunks, groups, pack_lhs, rhs)
     return Tiling(*places, by_rows, prefetch, skips, converts, lhs_in_tiles=in_tiles)
 
 
-def _is_used_up(problem: Problem, blocks: int) -> bool:
-    """Whether rows are so few that the next block of a panel is needed soon, if there is one."""
-    return FEW_ROWS < problem.rows.extent <= SOON_DONE and blocks > 1
+def _prefetches(problem: Problem, streams: bool, packed: bool, blocks: int) -> bool:
+    """Whether rows are so few that what follows in rhs is needed soon: rows in streams, or a packed block."""
+    rows = problem.rows.extent
+    return rows >= FEWEST_AHEAD if streams else packed and FEW_ROWS < rows <= SOON_DONE and blocks > 1
 
 
 def _is_uneven(problem: Problem, panels: Split) -> bool:
@@ -321,9 +321,11 @@ def _streams(problem: Problem, lanes: int, element_bytes: int, cache: int) -> bo
     """Whether several rows of rhs are read at the same time: it is large, its rows are contiguous, and few rows of lhs
     are multiplied with it."""
     columns = problem.columns.extent
-    if problem.elementwise or problem.rows.extent > 2 or columns < SHORTEST_STREAM * lanes:
+    if problem.elementwise or problem.rows.extent > MOST_STREAMED or columns < SHORTEST_STREAM * lanes:
         return False
-    return problem.reduction.extent * columns * element_bytes >= cache and rhs_step(problem) > 0
+    nbytes, step = problem.reduction.extent * columns * element_bytes, rhs_step(problem) * element_bytes
+    few = problem.rows.extent < FEWEST_AHEAD
+    return step > 0 and nbytes >= cache and (few or (nbytes > cache and step > LONGEST_STEP))
 
 
 def _folds(problem: Problem, lanes: int, most: int) -> bool:
@@ -346,7 +348,9 @@ def _folded(problem: Problem, lanes: int, target: Target, reading: Reading) -> T
     tiles = split(problem.rows.extent, target.vector_registers // 4)
     pack = reading.lhs and problem.rows.extent > 1
     whole, groups = Split(tiles.count, 1), split(columns.count, 8) if pack else columns
-    return Tiling(lanes, columns, tiles, Reduction(1, run, 1, run), whole, groups, pack, Rhs.FOLDED, False, False)
+    large = problem.columns.extent * run * target.vector_bytes > lanes * target.cache_bytes[1]
+    prefetch = large and problem.rows.extent >= FEW_ROWS and not reading.rhs
+    return Tiling(lanes, columns, tiles, Reduction(1, run, 1, run), whole, groups, pack, Rhs.FOLDED, False, prefetch)
 
 
 def columns_at_once(rows: int, lanes: int, registers: int) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.backends.llvm.running import of_memory
 from trivium.backends.cpu.contraction import microkernel
-from trivium.backends.cpu.contraction.microkernel import MOST_UNROLLED, Stream, accumulate
+from trivium.backends.cpu.contraction.microkernel import MOST_UNROLLED, Ahead, Stream, accumulate
 from trivium.backends.cpu.target import host
 from trivium.backends.llvm.code import F32, I64, Code
 from trivium.backends.llvm.numbers import Int, Number
@@ -63,7 +63,7 @@ def test_sums_of_products(taps: tuple[int, int], steps: int, ahead: bool, known:
         count = steps if known else unknown(e, steps)
         panel = e.at(base, PANEL)
         rows = rows_from(e, base, row_step, tap_step)
-        stream = Stream(e, e, rows, bounds, count, stride, panel, pitch, panel if ahead else None)
+        stream = Stream(e, e, rows, bounds, count, stride, panel, pitch, Ahead(panel, e.lanes) if ahead else None)
         tile = microkernel.load_tile(e, e.at(base, TILE), PITCH, ROWS, VECTORS)
         microkernel.store_tile(e, accumulate(e, tile, stream), e.at(base, TILE), PITCH)
 

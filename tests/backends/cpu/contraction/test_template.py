@@ -28,7 +28,7 @@ from tests.backends.cpu.contraction.cases import (
 from tests.backends.cpu.test_prefetching import at_the_end
 from trivium.backends.cpu.contraction.kernels import Lowering
 from trivium.backends.cpu.contraction.template import Template
-from trivium.backends.cpu.contraction.tiling import STREAMS, Rhs
+from trivium.backends.cpu.contraction.tiling import STREAMS, Rhs, columns_at_once
 from trivium.backends.cpu.target import LEVELS, emulated
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.code import I64, POINTER
@@ -157,7 +157,19 @@ SMALL = (4 << 10, 8 << 10)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("level", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("rows", "terms", "columns"), [(1, 64, 256), (1, 37, 301), (2, 29, 1000), (1, 8, 3072)])
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns"),
+    [
+        (1, 64, 256),
+        (1, 37, 301),
+        (2, 29, 1000),
+        (1, 8, 3072),
+        (3, 30, 515),
+        (8, 21, 1000),
+        (13, 25, 300),
+        (24, 17, 520),
+    ],
+)
 def test_several_long_rows_are_read_at_once(
     rows: int, terms: int, columns: int, dtype: Any, level: str, threads: int
 ) -> None:
@@ -170,6 +182,45 @@ def test_several_long_rows_are_read_at_once(
     found = case.run(target=target.with_threads(threads))
     assert_close(found, lhs.astype(found.dtype) @ rhs.astype(found.dtype), 1e-5 if found.itemsize == 4 else 1e-14)
     np.testing.assert_array_equal(found, case.run(target=emulated(level)))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4, 768), (8, 512), (24, 512)])
+def test_streams_request_the_next_rows(rows: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a block of rows of rhs is read, all of the next block is requested, line by line."""
+    journal, panel_data = Journal(), Template._panel_data
+
+    def read(self: Template, *places: Any) -> ll.Value | None:
+        data = panel_data(self, *places)
+        assert data is not None, "rhs is read in place"
+        journal.emit(self.e, "read", data)
+        return data
+
+    monkeypatch.setattr(Template, "_panel_data", read)
+    monkeypatch.setattr(memory, "prefetch", lambda e, pointer, **_: journal.emit(e, "request", pointer))
+    lhs, rhs = normal(1, rows, 4 * STREAMS), normal(1, 4 * STREAMS, columns)
+    case, target = matmul(lhs, rhs), replace(emulated("x86-64-v4"), cache_bytes=(128 << 10, 8 << 10))
+    tiling = Lowering(case.kernel, target).tiling
+    assert (tiling.prefetch, tiling.groups.count, tiling.reduction.blocks) == (True, 1, 4)
+    assert_close(case.run(target=target), lhs @ rhs)
+    first = min(address for word, address in journal.entries if word == "read")
+    requested = {address - first for word, address in journal.entries if word == "request"}
+    assert requested.issuperset(range(STREAMS * columns * 4, 4 * STREAMS * columns * 4, 64))
+
+
+@pytest.mark.parametrize("rows", [4, 8])
+def test_sums_in_lanes_request_the_next_columns(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal()
+    monkeypatch.setattr(memory, "prefetch", lambda e, pointer, **_: journal.emit(e, "request", pointer))
+    lhs, rhs = normal(1, rows, 160), normal(1, 160, 48)
+    case = matmul(lhs, rhs, ((0, 1, 2), (0, 2, 1), (0, 1, 2)))
+    target = replace(emulated("x86-64-v4"), cache_bytes=(64 << 10, 8 << 10))
+    tiling = Lowering(case.kernel, target).tiling
+    assert (tiling.rhs, tiling.prefetch) == (Rhs.FOLDED, True)
+    assert_close(case.run(target=target), lhs @ rhs)
+    lines = sorted({address for _, address in journal.entries})
+    ahead = columns_at_once(rows, tiling.lanes, target.vector_registers)
+    assert len(lines) == (48 - ahead) * 10
+    assert lines[-1] - lines[0] == (48 - ahead - 1) * 640 + 9 * 64
 
 
 def test_nothing_behind_the_rows_is_read() -> None:

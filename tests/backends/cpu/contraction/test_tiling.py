@@ -13,9 +13,12 @@ from tests.backends.cpu.contraction.cases import HWIO, NCHW, NHWC, ONE, Case, Wi
 from tests.compiler.contraction.meaning import place, points
 from trivium.backends.cpu.contraction.plan import Plan, plan
 from trivium.backends.cpu.contraction.tiling import (
+    FEWEST_AHEAD,
     LHS_SHARE,
     MOST_ROWS,
+    MOST_STREAMED,
     PANEL_SHARE,
+    STREAMS,
     SUMS_SHARE,
     TILES_SHARE,
     Reduction,
@@ -216,10 +219,31 @@ def test_registers_are_shared_out(registers: int, most: int) -> None:
 def test_few_rows_are_one_tile() -> None:
     """It reads rhs once."""
     for rows in range(1, MOST_ROWS + 1):
-        case = matmul(np.empty((1, rows, 512), np.float32), np.empty((1, 512, 1024), np.float32))
-        problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
-        tiling = plan(problem, 4, processor("x86-64-v4")).tiling
+        tiling = of_product(rows, 512, 500)
         assert (tiling.tiles.count, tiling.rhs is Rhs.PACKED) == (1, False)
+
+
+def of_product(rows: int, terms: int, columns: int) -> Tiling:
+    case = matmul(np.empty((1, rows, terms), np.float32), np.empty((1, terms, columns), np.float32))
+    problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
+    return plan(problem, 4, processor("x86-64-v4")).tiling
+
+
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "streams"),
+    [
+        *((rows, 512, 1024, True) for rows in (1, 2, 3, 8, MOST_STREAMED)),
+        (MOST_STREAMED + 1, 512, 1024, False),
+        (8, 512, 512, False),  # as large as the second-level cache
+        (2, 512, 512, True),
+        (8, 2048, 256, False),  # short rows
+        (2, 2048, 256, True),
+    ],
+)
+def test_few_rows_stream_long_rows_of_a_large_rhs(rows: int, terms: int, columns: int, streams: bool) -> None:
+    tiling = of_product(rows, terms, columns)
+    assert (tiling.rhs is Rhs.IN_PLACE and tiling.reduction.most_steps == STREAMS) == streams
+    assert tiling.prefetch == (streams and rows >= FEWEST_AHEAD)
 
 
 def test_a_single_row_reads_whole_rows_of_rhs_unless_threads_share_them() -> None:
