@@ -25,6 +25,7 @@ from trivium.compiler.program import (
     Output,
     Program,
     PythonCall,
+    Section,
     Step,
     Switch,
     While,
@@ -87,7 +88,7 @@ class _Run:
         for step in steps:
             match step:
                 case Launch(kernel, arguments):
-                    kernels.run(kernel, [self.memory[argument] for argument in arguments], self._marks)
+                    kernels.run(kernel, list(map(self._given, arguments)), self._marks)
                 case Copy(source, destination):
                     self.memory[destination].view(np.uint8)[:] = self.memory[source].view(np.uint8).copy()
                 case While(condition, predicate, body):
@@ -104,6 +105,14 @@ class _Run:
                     self._call(host_function(step), step)
                 case PythonCall():
                     self._call(_as_called(step), step)
+
+    def _given(self, value: Array) -> np.ndarray:
+        """Returns the memory of an argument, which may be a section."""
+        match value.storage:
+            case Section(whole, place, stride, last):
+                begin = stride * min(max(0, int(self.memory[place][0])), last) * (1 + value.is_complex)
+                return self._given(whole)[begin : begin + _size(value)]
+        return self.memory[value]
 
     def _call(self, function: Function, step: HostCall | PythonCall) -> None:
         """Calls a function of the host, which works on complex arrays instead of pairs."""

@@ -16,10 +16,11 @@ from trivium.compiler.lowering.ends import end
 from trivium.compiler.lowering.launches import Argument, Temporary
 from trivium.compiler.lowering.origins import origin_of
 from trivium.compiler.lowering.program_builder import ProgramBuilder, static_size
+from trivium.compiler.lowering.sections import section_of
 from trivium.compiler.memory import available_memory, require_memory
 from trivium.compiler.memory_scheduler import schedule_for_memory
 from trivium.compiler.ordering import batched, spans
-from trivium.compiler.program import Array, Copy, Input, Launch, Output, Program, Step
+from trivium.compiler.program import Array, Copy, Input, Launch, Output, Program, Section, Step
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Block, Operation, Value
@@ -101,6 +102,10 @@ class _Lowering(ProgramBuilder):
         return arrays[argument]
 
     def _step(self, op: Operation) -> None:
+        if section := section_of(op) if self._target.sections else None:
+            storage = Section(self.array(section.whole), self.array(section.place), section.stride, section.last)
+            self.bind(op.results[0], self.make(op.results[0], storage, self.name("section")))
+            return
         rule = STEP.get(type(op))
         if rule is None:
             raise CompileError(f"{op.NAME} cannot be compiled", **origin_of(op))

@@ -6,8 +6,8 @@ buffer planner (`compiler.buffers`) assigns every temporary its offset."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -53,7 +53,18 @@ class Arena:
     offset: int | None = None
 
 
-Storage = Input | Output | Constant | Arena
+@dataclass(frozen=True, eq=False)
+class Section:
+    """Neighbouring elements of the array `whole`: from element `place` * `stride` on, where `place` (one i32 or i64) is
+    read at each use, and clamped to 0 to `last`. Only launches read sections; nothing writes them."""
+
+    whole: Array
+    place: Array
+    stride: int
+    last: int
+
+
+Storage = Input | Output | Constant | Arena | Section
 
 
 @dataclass(eq=False)
@@ -178,11 +189,18 @@ class Program:
     """The optimized module that the program was made from."""
 
     def values(self) -> list[Array]:
-        """Returns every value: inputs and outputs first, then the others in the order of their first use."""
+        """Returns every value with memory of its own: inputs and outputs first, then the others in the order of their
+        first use."""
         found = dict.fromkeys([*self.inputs, *self.outputs])
         for step in walk(self.steps):
             found.update(dict.fromkeys(operands(step)))
         return list(found)
+
+    def sections(self) -> list[Array]:
+        """Returns the values that are sections of others."""
+        launches = (step for step in walk(self.steps) if isinstance(step, Launch))
+        found = (value for launch in launches for value in launch.arguments if isinstance(value.storage, Section))
+        return list(dict.fromkeys(found))
 
     def kernels(self) -> list[Kernel]:
         """Returns every kernel object that is launched, once."""
@@ -190,7 +208,7 @@ class Program:
 
     def __str__(self) -> str:
         lines = [f"program @{self.name} (arena {self.arena_size} bytes) {{"]
-        lines += [f"  {describe(value)}" for value in self.values()]
+        lines += [f"  {describe(value)}" for value in (*self.values(), *self.sections())]
         lines += _print_steps(self.steps, "  ")
         return "\n".join([*lines, "}"])
 
@@ -214,10 +232,11 @@ def walk(steps: list[Step]) -> Iterator[Step]:
 
 
 def operands(step: Step) -> tuple[Array, ...]:
-    """Returns the values that the step itself reads or writes, without those of nested steps."""
+    """Returns the values that the step itself reads or writes, without those of nested steps. Instead of a section,
+    these are the array that it is in, and its place."""
     match step:
         case Launch(_, arguments):
-            return arguments
+            return with_memory(arguments)
         case Copy(source, destination) | Collective(_, _, source, destination):
             return source, destination
         case While(_, predicate, _):
@@ -232,7 +251,7 @@ def reads(step: Step) -> tuple[Array, ...]:
     """Returns the values whose contents the step itself reads."""
     match step:
         case Launch(kernel, arguments):
-            return tuple(a for p, a in zip(kernel.params, arguments, strict=True) if p.mode != "out")
+            return with_memory(a for p, a in zip(kernel.params, arguments, strict=True) if p.mode != "out")
         case Copy(source, _) | Collective(_, _, source, _):
             return (source,)
         case HostCall(_, _, arguments, _) | PythonCall(_, _, arguments, _):
@@ -252,10 +271,26 @@ def writes(step: Step) -> tuple[Array, ...]:
     return ()
 
 
+def with_memory(values: Iterable[Array]) -> tuple[Array, ...]:
+    """Returns the values, and instead of each section the array that it is in, and its place."""
+    found: list[Array] = []
+    for value in values:
+        match value.storage:
+            case Section(whole, place):
+                found += with_memory((whole, place))
+            case _:
+                found.append(value)
+    return tuple(found)
+
+
 def replace_values(steps: list[Step], names: dict[Array, Array]) -> None:
     """Replaces values, everywhere in `steps`: each key of `names` by its value there."""
 
     def replaced(values: tuple[Array, ...]) -> tuple[Array, ...]:
+        for value in values:
+            if isinstance(section := value.storage, Section):
+                whole, place = replaced((section.whole, section.place))
+                value.storage = replace(section, whole=whole, place=place)
         return tuple(names.get(value, value) for value in values)
 
     for step in walk(steps):
@@ -284,6 +319,8 @@ def describe(value: Array) -> str:
             storage = f"input {index}" + ("" if result is None else f" and result {result}")
         case Output(index, offset):
             storage = f"output {index}" + (f" + {offset}" if offset else "")
+        case Section(whole, place, stride):
+            storage = f"{whole.name} + {place.name} * {stride}"
     return f"{value.name}: {shape} at {storage}"
 
 

@@ -137,6 +137,9 @@ class Target:
     donation: bool = False
     """Whether a result may be in the memory of an argument that the caller gives away."""
 
+    sections: bool = False
+    """Whether a launch may read a section of an array whose place is computed at run time."""
+
     loops_in_order: bool = False
     """Whether each loop inside an iteration of a parallel loop ends before the next one begins, so that a row may be
     overwritten by what is computed from it. Where several threads share an iteration, they only wait for one another

@@ -22,6 +22,7 @@ from trivium.compiler.program import (
     Launch,
     Output,
     Program,
+    Section,
     describe,
     walk,
     writes,
@@ -33,11 +34,14 @@ def verify(program: Program, loops_in_order: bool = False) -> None:
     """Raises CompileError if `program` is malformed, on a device with this property (`Target.loops_in_order`)."""
     for value in program.values():
         _verify_value(program, value)
+    for value in program.sections():
+        assert isinstance(value.storage, Section)
+        _verify_section(value, value.storage)
     for step in walk(program.steps):
         if isinstance(step, Launch):
             _verify_count(step)
         for value in writes(step):
-            if isinstance(value.storage, Input | Constant):
+            if isinstance(value.storage, Input | Constant | Section):
                 raise CompileError(f"a step writes {describe(value)}")
         if isinstance(step, Launch):
             _verify_launch(step)
@@ -68,6 +72,15 @@ def _verify_value(program: Program, value: Array) -> None:
         case Output(index, offset):
             inside = offset >= 0 and offset + value.nbytes <= program.outputs[index].nbytes
             _require(inside, f"value {value.name} reaches outside result {index}")
+
+
+def _verify_section(value: Array, section: Section) -> None:
+    whole, place = section.whole, section.place
+    elements = math.prod(value.shape) + section.last * section.stride * (1 + value.is_complex)
+    inside = section.last >= 0 and section.stride >= 0 and elements <= math.prod(whole.shape)
+    _require(value.dtype == whole.dtype and inside, f"{describe(value)} is not inside of {describe(whole)}")
+    number = place.dtype in ("i32", "i64") and math.prod(place.shape) == 1
+    _require(number, f"{describe(value)}: the place is {describe(place)}, expected one i32 or i64")
 
 
 def _verify_count(launch: Launch) -> None:
@@ -122,8 +135,11 @@ Region = tuple[object, int, int]
 
 
 def region(value: Array) -> Region | None:
-    """Returns where a value is in writable memory; None if it takes none of it. An argument may be in a result's."""
+    """Returns where a value is in writable memory; None if it takes none of it. An argument may be in a result's, and
+    a section is anywhere in its array."""
     match value.storage:
+        case Section(whole):
+            return region(whole)
         case Input(_, int(result)) if value.nbytes:
             return (Output, result), 0, value.nbytes
         case Arena(int(offset)) if value.nbytes:

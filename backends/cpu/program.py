@@ -38,11 +38,13 @@ from trivium.compiler.program import (
     Output,
     Program,
     PythonCall,
+    Section,
     Step,
     Switch,
     While,
     operands,
     walk,
+    with_memory,
 )
 from trivium.compiler.schedule import Schedule
 from trivium.compiler.stages import DEFAULT, CompileOptions
@@ -163,7 +165,8 @@ def _values(program: Program, calls: dict[Launch, Call]) -> list[Array]:
     """Returns every value that is passed to a step, inputs and outputs first."""
     found = dict.fromkeys([*program.inputs, *program.outputs])
     for step in walk(program.steps):
-        found.update(dict.fromkeys(calls[step].arguments if isinstance(step, Launch) else operands(step)))
+        used = with_memory(calls[step].arguments) if isinstance(step, Launch) else operands(step)
+        found.update(dict.fromkeys(used))
     return list(found)
 
 
@@ -219,6 +222,18 @@ class _Entry:
             case Arena(offset):
                 return self._builder.gep(self._arena, [I64(offset)], source_etype=I8)
 
+    def _pointer(self, value: Array) -> ll.Value:
+        """Returns where an argument is, which may be a section."""
+        match value.storage:
+            case Section(whole, place, stride, last):
+                kind = ll.IntType(8 * storage_bytes(place.dtype))
+                number = self._builder.sext(self._builder.load(self._pointers[place], typ=kind), I64)
+                number = self._code.intrinsic("llvm.smax", number, I64(0))
+                number = self._code.intrinsic("llvm.smin", number, I64(last))
+                size = stride * storage_bytes(value.dtype) * (1 + value.is_complex)
+                return self._builder.gep(self._pointer(whole), [self._builder.mul(number, I64(size))], source_etype=I8)
+        return self._pointers[value]
+
     def _entry_of(self, table: ll.Value, index: int) -> ll.Value:
         """Returns the pointer at `index` of a table of pointers."""
         place = self._builder.gep(table, [I64(index)], source_etype=POINTER)
@@ -234,7 +249,7 @@ class _Entry:
         match step:
             case Launch():
                 call = self._calls[step]
-                pointers = [self._pointers[argument] for argument in call.arguments]
+                pointers = list(map(self._pointer, call.arguments))
                 self._builder.call(call.function, [*pointers, self._workspace])
             case Copy(source, destination):
                 ends = self._pointers[destination], self._pointers[source]

@@ -111,6 +111,7 @@ class CpuTarget(LlvmTarget):
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
     alignment: int = CACHE_LINE
     donation: bool = True
+    sections: bool = True
     loops_in_order: bool = True
     # The cost of a call.
     launch_cost: float = 10.0

@@ -210,6 +210,8 @@ def _value(array: whole.Array, constants: Sequence[whole.Array]) -> Value:
         case whole.Arena(offset):
             assert offset is not None, "the buffer plan has given every value its place"
             place = "arena", offset
+        case whole.Section():
+            raise AssertionError("no target of this backend has sections")
     return Value(*place, str(array.dtype), tuple(array.shape), array.is_complex, begin)
 
 

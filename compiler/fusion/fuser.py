@@ -31,6 +31,7 @@ from trivium.compiler.fusion.forms import Rows, Stacked, arranges_loops, form_of
 from trivium.compiler.fusion.group import MOST_DEEP, Group
 from trivium.compiler.lowering import kernel_rule
 from trivium.compiler.lowering.index import indices_of
+from trivium.compiler.lowering.sections import section_of
 from trivium.compiler.lowering.windows import takes_tail
 from trivium.compiler.target import Target
 from trivium.ir import ops
@@ -85,6 +86,10 @@ class _Fuser:
     def _visit(self, op: Operation, position: int) -> None:
         if op is self._block.last:
             self._need(op.operands, position)
+        elif self._target.sections and (section := section_of(op)):
+            if self._is_read(op):
+                self._need((section.whole, section.place), position)
+                self._items.append((position, op))
         elif is_kernel_op(op):
             if self._is_read(op) and not isinstance(op, ops.Constant):
                 self._assign(op, position)
