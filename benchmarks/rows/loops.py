@@ -69,6 +69,11 @@ def recurrent(state: jax.Array, inputs: jax.Array, w: jax.Array, u: jax.Array) -
     return jax.lax.scan(lambda h, x: (jnp.tanh(x @ w + h @ u), None), state, inputs)[0]
 
 
+def layered(state: jax.Array, weights: jax.Array) -> jax.Array:
+    """A network of equal layers, whose weights are a stack."""
+    return jax.lax.scan(lambda h, w: (jnp.tanh(h @ w), None), state, weights)[0]
+
+
 ANGLE = 0.001
 TURN = np.array([[np.cos(ANGLE), -np.sin(ANGLE), 0], [np.sin(ANGLE), np.cos(ANGLE), 0], [0, 0, 1]])
 
@@ -87,4 +92,5 @@ ROWS = (
         normal(256, 256, seed=2) / 16,
         quick=True,
     ),
+    row("scan over 24 layers of 8x768x768", layered, normal(8, 768), normal(24, 768, 768, seed=1) / 28),
 )

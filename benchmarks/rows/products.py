@@ -59,6 +59,38 @@ def residual(rows: int, outputs: int, inputs: int) -> tuple[Row, ...]:
     return each(f"linear and residual {rows}x{outputs}x{inputs}", example, 2 * rows * outputs * inputs)
 
 
+def layers(count: int, rows: int, features: int) -> tuple[Row, ...]:
+    """Linear layers one after the other, whose weights are larger than the caches together."""
+
+    def example() -> Any:
+        return NN.Sequential(*(NN.Linear(features, features) for _ in range(count))), (torch.randn(rows, features),)
+
+    return each(f"{count} layers of {rows}x{features}x{features}", example, 2 * count * rows * features**2)
+
+
+class Products(NN.Module):
+    """Products with matrices that are not transposed, as those of GPT-2 are not."""
+
+    def __init__(self, count: int, features: int) -> None:
+        super().__init__()
+        weights = (torch.randn(features, features) / features**0.5 for _ in range(count))
+        self.weights = NN.ParameterList(map(NN.Parameter, weights))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        for weight in self.weights:
+            inputs = inputs @ weight
+        return inputs
+
+
+def products(count: int, rows: int, features: int) -> tuple[Row, ...]:
+    """Products one after the other with matrices that are not transposed, which are larger than the caches together."""
+
+    def example() -> Any:
+        return Products(count, features), (torch.randn(rows, features),)
+
+    return each(f"{count} products of {rows}x{features}x{features}", example, 2 * count * rows * features**2)
+
+
 def convolution(channels: int, size: int, features: int, kernel: int, stride: int = 1, groups: int = 1) -> Any:
     """A convolution of one square image."""
 
@@ -90,6 +122,7 @@ LINEAR = (
 )
 GRADIENT = ((1024, 1024, 256), (1024, 256, 1024), (4096, 256, 256), (3136, 256, 64))
 RESIDUAL = ((3136, 256, 64), (1024, 1024, 256))
+LAYERS = ((16, 1, 1024), (16, 8, 1024))
 CONVOLUTION = (
     (3, 224, 64, 7, 2),
     (64, 56, 64, 3),
@@ -104,5 +137,8 @@ CONVOLUTION = (
     (256, 56, 256, 3, 2, 32),
     (16, 112, 16, 3),
 )
-KINDS = ((linear, LINEAR), (gradient, GRADIENT), (residual, RESIDUAL), (convolution, CONVOLUTION))
+KINDS = (
+    *((linear, LINEAR), (gradient, GRADIENT), (residual, RESIDUAL), (layers, LAYERS), (products, LAYERS)),
+    (convolution, CONVOLUTION),
+)
 ROWS = tuple(row for kind, shapes in KINDS for shape in shapes for row in kind(*shape))
