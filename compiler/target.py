@@ -181,6 +181,9 @@ class Target:
     multiply_adds: int = 1
     """Fused multiply-adds on vector registers in the time of one unit of cost."""
 
+    read_bytes: float = 32.0
+    """The bytes that a thread reads from the caches that it shares with others in the time of one unit of cost."""
+
     recompute_cost: float
     """The cost of storing an element in scratch and loading it again: cheaper elements are computed again instead."""
 
@@ -216,10 +219,10 @@ class Target:
         """Returns the first of the instructions for operands of two types."""
         return next(iter(self.instructions_for(lhs, rhs, accumulate)), None)
 
-    def product_cost(self, flops: int, element_bytes: int) -> float:
+    def product_cost(self, flops: int, element_bytes: int, nbytes: int = 0) -> float:
         """Returns the cost of sums of products at the full speed of the device. `flops` counts their multiplications
-        and additions."""
-        return flops / (2 * self.multiply_adds * (self.vector_bytes // element_bytes))
+        and additions, `nbytes` the bytes of their factors, which take longer to read if there are few products."""
+        return max(flops / (2 * self.multiply_adds * (self.vector_bytes // element_bytes)), nbytes / self.read_bytes)
 
     def with_threads(self, threads: int) -> Self:
         """Returns the same device with a different number of threads that a program may use."""

@@ -85,6 +85,13 @@ class Problem:
     def flops(self) -> int:
         return 2 * self.batch.extent * self.rows.extent * self.columns.extent * self.reduction.extent
 
+    @property
+    def read(self) -> int:
+        """The number of elements of both factors; 0 where windows share elements, of which each is in many products."""
+        if self.elementwise or self.lhs.windows or self.rhs.windows:
+            return 0
+        return self.batch.extent * self.reduction.extent * (self.rows.extent + self.columns.extent)
+
 
 def dimension(access: Access, size: int, stride: int, position: Index, dilation: int = 1) -> Access:
     """Returns `access` with one more dimension, which has a window if its position can be out of bounds or is

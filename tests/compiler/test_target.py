@@ -34,6 +34,7 @@ def test_products_run_at_the_full_speed_of_the_device() -> None:
     """Eight floats fit in a register: sixteen operations per unit of cost for each multiply-add that it can begin."""
     assert TARGET.product_cost(1600, 4) == 100
     assert TARGET.product_cost(1600, 8) == 200
+    assert TARGET.product_cost(1600, 4, 6400) == 200  # reading 6400 bytes takes longer
     assert replace(TARGET, multiply_adds=2).product_cost(1600, 4) == 50
 
 

@@ -4,6 +4,7 @@ function that it emits for one, with the kernel's own epilogue as the sink."""
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 import llvmlite.ir as ll
@@ -208,7 +209,7 @@ class Lowering:
         code = Code(builder, self.target, fast)
         workspace = Workspace(function.args[-1], size)
         cost = sum(matrix_tiling.cost(share.plan, self.target, self.element_bytes) for share in self.shares)
-        grain = max(1, int(self.target.piece_cost * self.units / cost))
+        grain = max(1, math.ceil(self.target.piece_cost * self.units / cost))
         if self.target.threads > 1 and self.units > grain:
             unique = module.get_unique_name(f"{name}.part")
             part = range_function(code, unique, functools.partial(self._part, workspace))

@@ -55,7 +55,7 @@ def together(matrix: MatrixInstruction) -> int:
 
 def cost(plan: Plan, target: Target, element_bytes: int) -> float:
     """Returns what a contraction costs, with or without such instructions."""
-    vectors = target.product_cost(plan.problem.flops, element_bytes)
+    vectors = target.product_cost(plan.problem.flops, element_bytes, plan.problem.read * element_bytes)
     return vectors if plan.tiling.matrix is None else vectors / plan.tiling.matrix.speed
 
 

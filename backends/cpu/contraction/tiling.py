@@ -232,8 +232,8 @@ def choose(
     whole = reading.exact_terms is None or total <= reading.exact_terms
     if not constant_rhs and whole and _folds(problem, lanes, FOLDED_SHARE * target.cache_bytes[0] // element_bytes):
         return _folded(problem, lanes, target, reading)
-    pieces = int(target.product_cost(problem.flops, element_bytes) / target.piece_cost)
-    threads = max(1, min(target.threads, pieces))
+    cost = target.product_cost(problem.flops, element_bytes, problem.read * element_bytes)
+    threads = max(1, min(target.threads, pieces := int(cost / target.piece_cost)))
     # Operands that are converted keep the processor busy enough.
     plain = whole and not (constant_rhs or reading.lhs or reading.rhs)
     streams = plain and _streams(problem, lanes, element_bytes, cache)
@@ -271,7 +271,7 @@ def choose(
     chunks, groups = units_of(reduction, panels, tiles, sums, max(1, most_rows), together)
     if target.threads > 1:
         rows_first = rhs is not Rhs.PACKED and (pack_lhs or problem.columns.extent * total < moved(problem))
-        wanted = min(4 * target.threads, pieces)
+        wanted = min((1 if streams else 4) * target.threads, pieces)
         chunks, groups = shared_out(chunks, groups, problem.batch.extent, wanted, rows_first)
     prefetch = _prefetches(problem, streams, rhs is Rhs.CONSTANT and not converts, panels.count * reduction.blocks)
     skips = finite_rhs and bool(problem.lhs.windows) and not pack_lhs and run >= SHORTEST_RUN
@@ -318,8 +318,7 @@ def _lies_by_steps(problem: Problem) -> bool:
 
 
 def _streams(problem: Problem, lanes: int, element_bytes: int, cache: int) -> bool:
-    """Whether several rows of rhs are read at the same time: it is large, its rows are contiguous, and few rows of lhs
-    are multiplied with it."""
+    """Whether rows of rhs are read several at a time: it is large, they are contiguous, and lhs has few rows."""
     columns = problem.columns.extent
     if problem.elementwise or problem.rows.extent > MOST_STREAMED or columns < SHORTEST_STREAM * lanes:
         return False
@@ -367,7 +366,8 @@ def tiles_of(problem: Problem, lanes: int, registers: int, threads: int, wanted:
         return panels, split(rows, 3 if panels.size > 4 else 4)
     widest = max(USUAL_PANEL, -(-vectors // threads)) if rows == 1 else USUAL_PANEL
     most = min(wanted, (registers - 2) // 2)  # beside them fits at least one row
-    panels = split(vectors, most or widest_panel(rows, registers, widest))
+    count = split(vectors, most or widest_panel(rows, registers, widest)).count
+    panels = Split(vectors, min(vectors, -(-count // threads) * threads) if rows == 1 else count)
     return panels, split(rows, rows_that_fit(panels.size, registers))
 
 

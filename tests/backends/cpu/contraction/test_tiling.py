@@ -191,7 +191,8 @@ def test_threads_have_something_to_do(name: str, dtype: str) -> None:
     """Large problems have at least one unit per thread, small ones no more than without threads."""
     for one, many in zip(plans(name, dtype), plans(name, dtype, threads=8), strict=True):
         target = processor(name, 8)
-        pieces = target.product_cost(one.problem.flops, np.dtype(DTYPES[dtype]).itemsize) / target.piece_cost
+        problem, size = one.problem, np.dtype(DTYPES[dtype]).itemsize
+        pieces = target.product_cost(problem.flops, size, problem.read * size) / target.piece_cost
         most = one.problem.batch.extent * many.tiling.chunks.extent * many.tiling.groups.extent
         assert many.units >= min(8, int(pieces), most)
         if pieces < 1:
@@ -252,6 +253,24 @@ def test_a_single_row_reads_whole_rows_of_rhs_unless_threads_share_them() -> Non
     one, two = (plan(problem, 4, processor("x86-64-v4", threads)).tiling for threads in (1, 2))
     assert (one.panels.size, one.groups.count) == (13, 1)
     assert (two.panels.size, two.groups.count) == (7, 2)
+
+
+@pytest.mark.parametrize(("columns", "panels"), [(1024, 6), (512, 4), (64, 2)])
+def test_threads_share_the_panels_of_a_row_evenly(columns: int, panels: int) -> None:
+    """However short the products take: reading a constant of megabytes is work, too."""
+    case = matmul(np.empty((1, 1, 2048), np.float32), np.empty((1, 2048, columns), np.float32))
+    problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
+    tiling = plan(problem, 4, processor("x86-64-v4", 2), frozenset({"rhs"})).tiling
+    assert (tiling.panels.count, tiling.groups.count) == (panels, panels)
+
+
+def test_threads_share_streams_in_whole() -> None:
+    """Each thread reads long pieces of the rows of rhs."""
+    case = matmul(np.empty((1, 8, 512), np.float32), np.empty((1, 512, 2048), np.float32))
+    problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
+    tiling = plan(problem, 4, processor("x86-64-v4", 4)).tiling
+    assert tiling.reduction.most_steps == STREAMS
+    assert tiling.chunks.count * tiling.groups.count == 4
 
 
 @pytest.mark.parametrize(
