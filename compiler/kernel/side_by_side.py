@@ -76,7 +76,7 @@ def _has_rows(loop: Loop) -> bool:
 
 def _chosen(loop: Loop, most: int) -> tuple[int, int]:
     """Returns the dimension along which rows are neighbours, and how many of them are side by side: `most`, or fewer if
-    there are not so many. It is the last dimension, unless too many rows would be left over."""
+    no dimension is that long. The last dimension is preferred, unless too many rows would be left over there."""
     extents = _extents(loop)
     count = min(most, 1 << (max(extents).bit_length() - 1))
     left = {d: extent % count / extent for d, extent in enumerate(extents) if extent >= count}

@@ -30,8 +30,9 @@ def sums(
     and a spare vector. With `prefetch`, the columns that are read next are requested."""
     count, step = len(rows), columns_at_once(len(rows), e.lanes, e.target.vector_registers)
     with e.loop(0, e.lanes, step=step) as loop:
-        columns, following = ([column(loop.index + first + j) for j in range(step)] for first in (0, step))
-        found = _products(e, readers, rows, columns, following if prefetch else (), length)
+        columns = [column(loop.index + j) for j in range(step)]
+        following = [column(loop.index + step + j) for j in range(step if prefetch else 0)]
+        found = _products(e, readers, rows, columns, following, length)
         for first in range(0, len(found), e.lanes):
             place = e.at(room, loop.index * count + first)
             e.store(fold(e, found[first : first + e.lanes]), place)

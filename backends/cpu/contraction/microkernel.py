@@ -76,10 +76,10 @@ class Ahead:
 class Stream:
     """The operands of a tile. For each of `taps`, `pointers` returns the rows' lhs addresses, which advance by `stride`
     for `steps` steps; rhs rows follow each other from `panel` on, `pitch` elements apart, over taps and steps. `ahead`
-    is what each step requests. `lanewise`: lhs has one lane for every column, and `mask`
-    says which lanes of the last vector exist; `rhs_mask` does so where rows of rhs end within it. Taps that are not
-    `needed` may be left out. `lhs` and `rhs` read the operands; `vectors`, if present, reads rhs, not the panel.
-    `requests` are spread over the steps."""
+    is what each step requests. `lanewise`: lhs has one lane for every column, and `mask` says which lanes of the last
+    vector exist; `rhs_mask` does so where rows of rhs end within it. Taps that are not `needed` may be left out.
+    `lhs` and `rhs` read the operands; `vectors`, if present, reads rhs, not the panel. `requests` are spread over the
+    steps."""
 
     lhs: Vectors
     rhs: Vectors

@@ -22,7 +22,7 @@ LONGEST_STEP = 1024
 """The distance in bytes between rows of rhs up to which they are read in place: longer strides fall on few sets of the
 caches."""
 MANY_PANELS = 8
-"""Each panel reads all of lhs. From so many on, packing it in tiles is faster even if the second-level cache has it."""
+"""With so many panels, each of which reads lhs, packing in tiles is faster even if lhs is in the second-level cache."""
 FEWEST_FAR = 256
 """With fewer steps, a tile's lines of memory are still in the cache when the next tile reads them."""
 MOST_NEAR, MOST_FAR = 16, 4

@@ -184,19 +184,40 @@ def test_several_long_rows_are_read_at_once(
     np.testing.assert_array_equal(found, case.run(target=emulated(level)))
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(4, 768), (8, 512), (24, 512)])
-def test_streams_request_the_next_rows(rows: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a block of rows of rhs is read, all of the next block is requested, line by line."""
+class Journal:
+    """The addresses that emitted code passes to it, in order, each with a word for what happens there."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, int]] = []
+        self._functions: list[object] = []
+
+    def emit(self, e: Vectors, word: str, pointer: ll.Value) -> None:
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda address: self.entries.append((word, address)))
+        self._functions.append(function)
+        place = ctypes.cast(function, ctypes.c_void_p).value
+        kind = ll.FunctionType(ll.VoidType(), [POINTER])
+        e.builder.call(e.builder.inttoptr(I64(place), kind.as_pointer()), [pointer])
+
+
+def reads_and_requests(monkeypatch: pytest.MonkeyPatch) -> Journal:
+    """Returns a journal of the panels that are read, and of what is requested."""
     journal, panel_data = Journal(), Template._panel_data
 
     def read(self: Template, *places: Any) -> ll.Value | None:
         data = panel_data(self, *places)
-        assert data is not None, "rhs is read in place"
+        assert data is not None, "a panel is in memory"
         journal.emit(self.e, "read", data)
         return data
 
     monkeypatch.setattr(Template, "_panel_data", read)
     monkeypatch.setattr(memory, "prefetch", lambda e, pointer, **_: journal.emit(e, "request", pointer))
+    return journal
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4, 768), (8, 512), (24, 512)])
+def test_streams_request_the_next_rows(rows: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a block of rows of rhs is read, all of the next block is requested, line by line."""
+    journal = reads_and_requests(monkeypatch)
     lhs, rhs = normal(1, rows, 4 * STREAMS), normal(1, 4 * STREAMS, columns)
     case, target = matmul(lhs, rhs), replace(emulated("x86-64-v4"), cache_bytes=(128 << 10, 8 << 10))
     tiling = Lowering(case.kernel, target).tiling
@@ -241,35 +262,11 @@ def test_nothing_behind_the_rows_is_read() -> None:
     del memory
 
 
-class Journal:
-    """The addresses that emitted code passes to it, in order, each with a word for what happens there."""
-
-    def __init__(self) -> None:
-        self.entries: list[tuple[str, int]] = []
-        self._functions: list[object] = []
-
-    def emit(self, e: Vectors, word: str, pointer: ll.Value) -> None:
-        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda address: self.entries.append((word, address)))
-        self._functions.append(function)
-        place = ctypes.cast(function, ctypes.c_void_p).value
-        kind = ll.FunctionType(ll.VoidType(), [POINTER])
-        e.builder.call(e.builder.inttoptr(I64(place), kind.as_pointer()), [pointer])
-
-
 @pytest.mark.parametrize(("rows", "panels"), [(60, 1), (24, 2), (20, 3)])
 def test_tiles_request_the_panel_that_is_read_next(rows: int, panels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a block of a panel is read, all of the next block is requested, and nothing else, whether that belongs to
     this panel or to the next one."""
-    journal, panel_data = Journal(), Template._panel_data
-
-    def read(self: Template, *places: Any) -> ll.Value | None:
-        data = panel_data(self, *places)
-        assert data is not None, "a constant is packed"
-        journal.emit(self.e, "read", data)
-        return data
-
-    monkeypatch.setattr(Template, "_panel_data", read)
-    monkeypatch.setattr(memory, "prefetch", lambda e, pointer, **_: journal.emit(e, "request", pointer))
+    journal = reads_and_requests(monkeypatch)
     lhs, rhs = normal(1, rows, 192), normal(1, 192, 384)
     case, v4 = matmul(lhs, rhs), emulated("x86-64-v4")
     target = replace(v4, cache_bytes=(v4.cache_bytes[0], 64 << 10, *v4.cache_bytes[2:]))

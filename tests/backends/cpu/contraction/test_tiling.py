@@ -224,10 +224,10 @@ def test_few_rows_are_one_tile() -> None:
         assert (tiling.tiles.count, tiling.rhs is Rhs.PACKED) == (1, False)
 
 
-def of_product(rows: int, terms: int, columns: int) -> Tiling:
+def of_product(rows: int, terms: int, columns: int, threads: int = 1, constant: tuple[str, ...] = ()) -> Tiling:
     case = matmul(np.empty((1, rows, terms), np.float32), np.empty((1, terms, columns), np.float32))
     problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
-    return plan(problem, 4, processor("x86-64-v4")).tiling
+    return plan(problem, 4, processor("x86-64-v4", threads), frozenset(constant)).tiling
 
 
 @pytest.mark.parametrize(
@@ -258,17 +258,13 @@ def test_a_single_row_reads_whole_rows_of_rhs_unless_threads_share_them() -> Non
 @pytest.mark.parametrize(("columns", "panels"), [(1024, 6), (512, 4), (64, 2)])
 def test_threads_share_the_panels_of_a_row_evenly(columns: int, panels: int) -> None:
     """However short the products take: reading a constant of megabytes is work, too."""
-    case = matmul(np.empty((1, 1, 2048), np.float32), np.empty((1, 2048, columns), np.float32))
-    problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
-    tiling = plan(problem, 4, processor("x86-64-v4", 2), frozenset({"rhs"})).tiling
+    tiling = of_product(1, 2048, columns, threads=2, constant=("rhs",))
     assert (tiling.panels.count, tiling.groups.count) == (panels, panels)
 
 
 def test_threads_share_streams_in_whole() -> None:
     """Each thread reads long pieces of the rows of rhs."""
-    case = matmul(np.empty((1, 8, 512), np.float32), np.empty((1, 512, 2048), np.float32))
-    problem = Marked(case.kernel.contraction).problem  # type: ignore[arg-type]
-    tiling = plan(problem, 4, processor("x86-64-v4", 4)).tiling
+    tiling = of_product(8, 512, 2048, threads=4)
     assert tiling.reduction.most_steps == STREAMS
     assert tiling.chunks.count * tiling.groups.count == 4
 
