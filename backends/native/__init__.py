@@ -8,13 +8,13 @@ import functools
 import os
 import sysconfig
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 LIBRARY = "libtrivium_runtime.so"
-VERSION = 11
+VERSION = 12
 MAX_THREADS = 4096
 
 
@@ -74,6 +74,17 @@ def num_threads() -> int:
     if wish and not (wish.isascii() and wish.isdigit() and 1 <= int(wish[:5]) <= MAX_THREADS):
         raise _error(f"TRIVIUM_NUM_THREADS has {wish!r}, expected a number from 1 to {MAX_THREADS}")
     return int(load().trivium_num_threads())
+
+
+HOST_FUNCTIONS = "GOMP_parallel", "omp_get_thread_num", "omp_get_max_threads"
+"""Functions of an OpenMP library: those of GCC, Intel and LLVM have them. See `trivium::HostThreads`."""
+
+
+def use_host_threads(addresses: Sequence[int]) -> None:
+    """Splits the loops of the programs that this thread calls over threads of the host from now on, which the
+    functions at these addresses, `HOST_FUNCTIONS`, reach. Programs for more threads than those use the runtime's own,
+    and so do all programs in a forked child, which has lost the host's threads."""
+    load().trivium_use_host_threads((ctypes.c_void_p * len(HOST_FUNCTIONS))(*addresses))
 
 
 class _Interpreter(ctypes.Structure):

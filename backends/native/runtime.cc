@@ -10,13 +10,16 @@
 #define TRIVIUM_EXPORT extern "C" __attribute__((visibility("default")))
 
 // Changes whenever a signature below does; the Python side rejects any other version.
-TRIVIUM_EXPORT int trivium_runtime_version() { return 11; }
+TRIVIUM_EXPORT int trivium_runtime_version() { return 12; }
 
 TRIVIUM_EXPORT int trivium_num_threads() { return trivium::GlobalThreadPool().threads(); }
 
 TRIVIUM_EXPORT void trivium_parallel_for(trivium::RangeFunction function, void* context, int64_t count, int64_t grain, int32_t limit) {
   trivium::GlobalThreadPool().ParallelFor(function, context, count, grain, limit);
 }
+
+// From now on, loops of the programs that this thread calls are split over the host's threads.
+TRIVIUM_EXPORT void trivium_use_host_threads(const trivium::HostThreads* threads) { trivium::UseHostThreads(*threads); }
 
 // Rearranges a constant; see backends/cpu/packed.py.
 TRIVIUM_EXPORT int32_t trivium_pack(const trivium::Packing* packing, const void* source, void* target) {

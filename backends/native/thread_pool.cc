@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -26,7 +27,14 @@ constexpr uint64_t kGeneration = uint64_t{1} << 32;
 // comes back milliseconds later if another process wants the processor.
 constexpr int kPauses = 5000;
 
+// The time after a loop in which the host's threads are taken to be awake. They spin for longer.
+constexpr std::chrono::microseconds kAwake{100};
+
 thread_local bool inside_job = false;
+
+// The host's threads that this thread uses; none are in a forked child, where OpenMP's have ended.
+thread_local HostThreads host_threads;
+thread_local std::chrono::steady_clock::time_point last_host_loop;
 
 uint64_t Active(uint64_t state) { return (state / kActive) & kFieldMask; }
 uint64_t Places(uint64_t state) { return (state / kPlace) & kFieldMask; }
@@ -38,6 +46,11 @@ void Pause() {
   asm volatile("yield");
 #endif
 }
+
+// Whether a loop with this limit runs on the host's threads.
+bool IsForHost(int limit) { return host_threads.parallel != nullptr && limit != 0 && std::abs(limit) <= host_threads.threads(); }
+
+int HostThreadsAwake(int threads) { return std::chrono::steady_clock::now() - last_host_loop < kAwake ? threads : 1; }
 
 std::vector<int> AllowedProcessors() {
   std::vector<int> processors;
@@ -97,8 +110,8 @@ void ThreadPool::MakeRoom() {
 }
 
 void ThreadPool::ParallelFor(RangeFunction function, void* context, int64_t count, int64_t grain, int limit) {
-  const bool wakes = limit >= 0;
-  const int available = wakes ? threads() : 1 + awake_.load(std::memory_order_relaxed);
+  const bool wakes = limit >= 0, on_host = IsForHost(limit);
+  const int available = wakes ? threads() : on_host ? HostThreadsAwake(threads()) : 1 + awake_.load(std::memory_order_relaxed);
   const int wanted = limit == 0 ? available : std::min(std::abs(limit), available);
   const bool alone = wanted < 2 || count <= grain || inside_job || !busy_.try_lock();
   if (alone) {
@@ -106,11 +119,11 @@ void ThreadPool::ParallelFor(RangeFunction function, void* context, int64_t coun
     return;
   }
   std::lock_guard<std::mutex> lock(busy_, std::adopt_lock);
-  MakeRoom();
   job_ = {function, context, count, std::max<int64_t>(grain, 1), wanted};
   Divide(wanted);
-  const uint64_t generation = (state_.load(std::memory_order_relaxed) / kGeneration + 1) * kGeneration;
-  state_.store(generation | kPlace * static_cast<uint64_t>(wanted - 1) | kOpen);
+  if (on_host) return RunOnHost();
+  MakeRoom();
+  Open();
   if (wakes) {
     sequence_.fetch_add(1);
     sequence_.notify_all();
@@ -119,6 +132,32 @@ void ThreadPool::ParallelFor(RangeFunction function, void* context, int64_t coun
   TakePieces(job_, 0);
   inside_job = false;
   Close();
+}
+
+// Runs the job on the threads of the caller's team: those whose numbers it has no place for return at once.
+void ThreadPool::RunOnHost() {
+  struct Team {
+    ThreadPool& pool;
+    int (*number)();
+  };
+  const auto take_part = [](void* data) {
+    const Team& team = *static_cast<Team*>(data);
+    const int number = team.number();
+    if (number >= team.pool.job_.participants) return;
+    const StandardFloats mode;
+    inside_job = true;
+    team.pool.TakePieces(team.pool.job_, number);
+    inside_job = false;
+  };
+  Team team{*this, host_threads.number};
+  host_threads.parallel(take_part, &team, 0, 0);
+  last_host_loop = std::chrono::steady_clock::now();
+}
+
+// Lets workers join the job.
+void ThreadPool::Open() {
+  const uint64_t generation = (state_.load(std::memory_order_relaxed) / kGeneration + 1) * kGeneration;
+  state_.store(generation | kPlace * static_cast<uint64_t>(job_.participants - 1) | kOpen);
 }
 
 // Closes the job and waits for those who are in it.
@@ -206,9 +245,12 @@ void ForgetPool() {
   pool.store(nullptr);
   new (&pool_creation) std::mutex;
   inside_job = false;
+  host_threads = {};
 }
 
 }  // namespace
+
+void UseHostThreads(const HostThreads& threads) { host_threads = threads; }
 
 ThreadPool& GlobalThreadPool() {
   if (ThreadPool* existing = pool.load(std::memory_order_acquire)) return *existing;

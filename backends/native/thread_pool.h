@@ -14,10 +14,24 @@ namespace trivium {
 // of the loop, and no other thread has the same number while the loop runs: the caller's is 0.
 using RangeFunction = void (*)(void* context, int64_t begin, int64_t end, int64_t participant);
 
+// The threads of the OpenMP library that the host of this process uses, such as PyTorch. After each of its loops they spin, for
+// milliseconds, on the processors that a pool's own workers would need.
+struct HostThreads {
+  // GOMP_parallel: each thread of the caller's team calls the function, and all have returned when it returns. For 0 threads, the team is
+  // that of the host's own loops; a team of any other size would end threads, or start new ones.
+  void (*parallel)(void (*function)(void*), void* data, unsigned threads, unsigned flags) = nullptr;
+  int (*number)() = nullptr;   // omp_get_thread_num
+  int (*threads)() = nullptr;  // omp_get_max_threads: how many are in the team of the host's own loops
+};
+
+// The loops of the calling thread that may use no more threads than the host's team has are split over that team from now on, not over the
+// pool's workers.
+void UseHostThreads(const HostThreads& threads);
+
 // One job at a time: the caller opens it, idle workers join, all take pieces until none are left, and the caller closes it. Each participant
 // begins with a share of neighbouring pieces, so that it finds in its caches what it wrote in an earlier loop over the same elements, and then
-// helps the others. A worker that wakes too late finds the job closed and is not waited for. If the pool is busy, or if the caller is itself inside a job, it runs its loop
-// alone: nothing ever blocks on another job.
+// helps the others. A worker that wakes too late finds the job closed and is not waited for. If the pool is busy, or if the caller is itself
+// inside a job, it runs its loop alone: nothing ever blocks on another job.
 class ThreadPool {
  public:
   // `threads` counts the caller: one fewer worker is started.
@@ -49,7 +63,9 @@ class ThreadPool {
   };
 
   void MakeRoom();
+  void Open();
   void Close();
+  void RunOnHost();
   void Work();
   void Divide(int participants);
   int64_t Join(uint64_t& seen, bool& stop);

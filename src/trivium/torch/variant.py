@@ -25,6 +25,7 @@ from trivium.ir.types import TensorType
 from trivium.torch.in_place import replaced_arguments
 from trivium.torch.layouts import TensorLayouts
 from trivium.torch.parameters import Parameters
+from trivium.torch.threads import use_threads_of_ops
 
 Shown = ResultIndex | SizeIndex | ViewIndex | OnMeta | Operand
 Described = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]
@@ -94,6 +95,7 @@ class Variant:
         inputs.clear()
         if self.draws:
             given.append(_drawn_state())
+        use_threads_of_ops()
         made = self._executed(given, sizes)
         if self.returns_results:
             return made

@@ -123,20 +123,23 @@ void Participants() {
   });
 }
 
-void LoopsWithinLoops() {
+void CheckNest(int limit) {
   struct Matrix {
+    int limit;
     std::vector<int> counts = std::vector<int>(64 * 50);
   };
   const auto rows = [](void* context, int64_t begin, int64_t end, int64_t) {
     auto* matrix = static_cast<Matrix*>(context);
-    for (int64_t row = begin; row < end; ++row) trivium_parallel_for(Count, matrix->counts.data() + row * 50, 50, 7, 0);
+    for (int64_t row = begin; row < end; ++row) trivium_parallel_for(Count, matrix->counts.data() + row * 50, 50, 7, matrix->limit);
   };
-  InThreads(kCallers, [&](int) {
-    for (int turn = 0; turn < 200; ++turn) {
-      Matrix matrix;
-      trivium_parallel_for(rows, &matrix, 64, 3, 0);
-      for (int n : matrix.counts) EXPECT(n == 1);
-    }
+  Matrix matrix{limit};
+  trivium_parallel_for(rows, &matrix, 64, 3, limit);
+  for (int n : matrix.counts) EXPECT(n == 1);
+}
+
+void LoopsWithinLoops() {
+  InThreads(kCallers, [](int) {
+    for (int turn = 0; turn < 200; ++turn) CheckNest(0);
   });
 }
 
@@ -160,6 +163,33 @@ void CallersThatMove() {
     for (int loop = 0; loop < 20; ++loop) pool.ParallelFor(apart, &here, 100, 1, 0);
   }
   EXPECT(sched_setaffinity(0, sizeof(all), &all) == 0);
+}
+
+// A host's threads, of which a team is made for each loop; they may be fewer than those that the loop wants.
+thread_local int team_number = 0;
+
+template <int kThreads>
+void InTeam(void (*function)(void*), void* data, unsigned threads, unsigned) {
+  EXPECT(threads == 0);
+  InThreads(kThreads, [&](int number) {
+    team_number = number;
+    function(data);
+  });
+}
+
+template <int kThreads>
+trivium::HostThreads Team() {
+  return {InTeam<kThreads>, [] { return team_number; }, [] { return kThreads; }};
+}
+
+void LoopsOnHostThreads() {
+  InThreads(kCallers, [](int number) {
+    trivium::UseHostThreads(number % 2 == 0 ? Team<2>() : Team<5>());
+    CheckLoops(trivium_parallel_for, 100, number);
+    for (int turn = 0; turn < 20; ++turn) CheckNest(2);
+    trivium::UseHostThreads({});
+    CheckLoops(trivium_parallel_for, 100, number);
+  });
 }
 
 // Pools that are destroyed while their workers start, spin or sleep.
@@ -352,6 +382,7 @@ int main() {
   Part(ManyCallers);
   Part(Participants);
   Part(LoopsWithinLoops);
+  Part(LoopsOnHostThreads);
   Part(Meetings);
   Part(CallersThatMove);
   Part(PoolsThatComeAndGo);
