@@ -1,5 +1,5 @@
 """Sorting of signed integers, in place, by vectors: a quicksort, whose partitions compress the smaller and the other
-lanes of each vector, down to blocks that fit in registers (`network`). A pivot is the median of a sample. A part that
+lanes of each vector, down to blocks that fit in registers (`network`). A pivot is estimated from a sample. A part that
 is left of a bad split is split at the middle of its range of values, which happens at most once for each bit of the
 range; so the number of passes is bounded by the bits of the keys and of their number, whatever the keys are.
 
@@ -13,12 +13,16 @@ import llvmlite.ir as ll
 from trivium.backends.llvm import memory
 from trivium.backends.llvm.code import I1, I8, I32, I64, POINTER, Code, Literal, literal, mangle, undefined
 from trivium.backends.llvm.loops import counted
-from trivium.backends.llvm.network import sorted_vectors
+from trivium.backends.llvm.network import odd_even, ordered, sorted_vectors
 from trivium.backends.llvm.numbers import Int, i64
 from trivium.backends.llvm.target import LlvmTarget
 
 SAMPLE = 4
-"""The number of vectors of which the median is a pivot."""
+"""The number of vectors whose keys are a sample. A pivot is the median of the lanes' medians."""
+
+AHEAD, LINE = 512, 64
+"""How many bytes ahead a partition requests the lines that it stores to, which may be in the second-level cache or in
+memory; and the bytes of a line."""
 
 LOPSIDED = 16
 """A split is bad if one side has less than this share of the elements."""
@@ -171,12 +175,16 @@ class _Sort:
         return pivot
 
     def _median(self, code: Code, keys: ll.Value, count: ll.Value) -> ll.Value:
-        """Returns the median of vectors that are spread over the keys."""
+        """Returns the median of the lanes' medians, of vectors that are spread over the keys."""
         part = code.lshr(count, SAMPLE.bit_length() - 1)
         first = code.lshr(code.isub(part, self.lanes), 1)
         places = [code.iadd(first, code.builder.mul(part, I64(n))) for n in range(SAMPLE)]
         sample = [memory.load_vector(code, self._at(code, keys, place), self.vector) for place in places]
-        return code.builder.extract_element(sorted_vectors(code, sample)[SAMPLE // 2], I32(0))
+        for i, j in odd_even(0, SAMPLE):
+            sample[i], sample[j] = ordered(code, sample[i], sample[j])
+        lanes, half = tuple(range(self.lanes)), self.lanes // 2
+        halves = [code.shuffle(sample[SAMPLE // 2], part) for part in (lanes[:half], lanes[half:])]
+        return code.builder.extract_element(sorted_vectors(code, halves)[1], I32(0))
 
     def _middle(self, code: Code, keys: ll.Value, spare: ll.Value, count: ll.Value, away: ll.Value) -> ll.Value:
         """Returns the first number of the upper half of the range from the least to the largest key."""
@@ -212,12 +220,15 @@ class _Sort:
                 (found,) = loop.carried
                 places = [code.iadd(i64(loop.index), n * self.lanes) for n in range(vectors)]
                 loaded = [memory.load_vector(code, self._at(code, keys, place), self.vector) for place in places]
-                for place, vector in zip(places, loaded, strict=True):
+                for n, (place, vector) in enumerate(zip(places, loaded, strict=True)):
                     smaller = code.icompare("<", vector, pivots)
                     other = self._at(code, above, builder.sub(place, found))
                     # Neither store reaches beyond the end of this vector, up to which all keys have been read.
                     memory.store_vector(code, self._compressed(code, vector, smaller), self._at(code, below, found))
                     memory.store_vector(code, self._compressed(code, vector, builder.not_(smaller)), other)
+                    if n * self.target.vector_bytes % (2 * LINE) == 0:  # about as many bytes fill a line on either side
+                        self._request(code, self._at(code, below, found))
+                        self._request(code, other)
                     found = builder.add(found, self._number(code, smaller))
                 loop.next = [found]
             (found,) = loop.carried
@@ -233,6 +244,10 @@ class _Sort:
             memory.store_vector(code, compressed, self._at(code, target, place), self._leading(code, number))
         found = builder.add(found, self._number(code, smaller))
         return code.select(away, builder.sub(count, found), found)
+
+    def _request(self, code: Code, place: ll.Value) -> None:
+        ahead = code.builder.gep(place, [I64(AHEAD)], source_etype=I8)
+        memory.prefetch(code, ahead, writes=True)
 
     def _copy(self, code: Code, target: ll.Value, source: ll.Value, count: ll.Value) -> None:
         rest = code.both(count, self.lanes - 1)

@@ -19,6 +19,15 @@ def sorted_vectors(code: Code, vectors: Sequence[ll.Value]) -> list[ll.Value]:
     return _Network(code, vectors).sorted()
 
 
+def ordered(code: Code, a: ll.Value, b: ll.Value) -> tuple[ll.Value, ll.Value]:
+    """Returns the smaller lanes of two vectors of signed integers, and the larger ones."""
+    low = code.intrinsic("llvm.smin", a, b)
+    if code.target.vector_bytes == 64:
+        # One instruction of AVX-512, which more units of some processors execute than maxima.
+        return low, code.builder.xor(code.builder.xor(a, b), low)
+    return low, code.intrinsic("llvm.smax", a, b)
+
+
 class _Network:
     """`places` are the places of the bits of an element's number: the bits of a lane's number, and above these, the
     bits of a vector's. Elements are complemented, so that their order is reversed, if the bit `complemented` is
@@ -61,14 +70,7 @@ class _Network:
 
     def _order(self, i: int, j: int) -> None:
         """Puts the smaller elements of two vectors into the first of them."""
-        code, a, b = self.code, self.vectors[i], self.vectors[j]
-        low = code.intrinsic("llvm.smin", a, b)
-        if code.target.vector_bytes == 64:
-            # One instruction of AVX-512, which more units of some processors execute than maxima.
-            high = code.builder.xor(code.builder.xor(a, b), low)
-        else:
-            high = code.intrinsic("llvm.smax", a, b)
-        self.vectors[i], self.vectors[j] = low, high
+        self.vectors[i], self.vectors[j] = ordered(self.code, self.vectors[i], self.vectors[j])
 
     def _next_use(self, bit: int) -> int:
         return self.uses.index(bit) if bit in self.uses else len(self.uses)
