@@ -12,9 +12,9 @@ import llvmlite.ir as ll
 
 from trivium.backends.llvm import division, folds, kernel_loops, memory
 from trivium.backends.llvm.apply import apply
-from trivium.backends.llvm.code import I1, I64, Code, is_true
+from trivium.backends.llvm.code import Code, is_true
 from trivium.backends.llvm.jammed import Tile
-from trivium.backends.llvm.key_sort import key_sort
+from trivium.backends.llvm.key_sort import emit_sort
 from trivium.backends.llvm.lines import LinedModule, at_line
 from trivium.backends.llvm.narrow import constant
 from trivium.backends.llvm.numbers import Int, Number, i64
@@ -297,8 +297,7 @@ class Emitter:
 
     def sort_keys(self, bits: int, keys: ll.Value, spare: ll.Value, count: int) -> None:
         """Emits the sort of `count` integers of `bits` bits at `keys`; `spare` has room for as many."""
-        function = key_sort(self.builder.module, bits, self.code.target)
-        self.builder.call(function, [keys, spare, I64(count), I1(0), I1(0)])
+        emit_sort(self.code, bits, keys, spare, count)
 
     # Branches
 

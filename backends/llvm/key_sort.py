@@ -32,10 +32,18 @@ TOGETHER = 8
 have the same last 12 bits, on some processors."""
 
 
+def emit_sort(code: Code, bits: int, keys: ll.Value, spare: ll.Value, count: int) -> None:
+    """Emits the sort of `count` integers of 32 or 64 bits at `keys`; `spare` has room for as many."""
+    sort = _Sort(code.builder.module, bits, code.target)
+    if (block := sort.block_of(count)) is not None:
+        code.builder.call(block, [keys, keys, I64(count)])
+    else:
+        code.builder.call(sort.whole(), [keys, spare, I64(count), I1(0), I1(0)])
+
+
 def key_sort(module: ll.Module, bits: int, target: LlvmTarget) -> ll.Function:
     """Returns the module's function that sorts integers of 32 or 64 bits."""
-    name = f"sort.i{bits}"
-    return module.globals.get(name) or _Sort(module, name, ll.IntType(bits), target).define()
+    return _Sort(module, bits, target).whole()
 
 
 def key_split(module: ll.Module, bits: int, target: LlvmTarget) -> ll.Function:
@@ -64,15 +72,29 @@ def store_state(code: Code, place: ll.Value, state: State) -> None:
 
 
 class _Sort:
-    def __init__(self, module: ll.Module, name: str, type_: ll.IntType, target: LlvmTarget):
-        self.module, self.name, self.type, self.target = module, name, type_, target
-        self.lanes = target.vector_bytes * 8 // type_.width
-        self.vector = ll.VectorType(type_, self.lanes)
+    def __init__(self, module: ll.Module, bits: int, target: LlvmTarget):
+        self.module, self.name, self.type, self.target = module, f"sort.i{bits}", ll.IntType(bits), target
+        self.lanes = target.vector_bytes * 8 // bits
+        self.vector = ll.VectorType(self.type, self.lanes)
         # Half of the registers; the other half is for the next elements.
         most = target.vector_registers // 2
-        counts = [1 << n for n in range(1, most.bit_length())]
-        self.blocks = {n: self._function(f".{n}", 3) for n in counts}
-        self.sort = self._function("", 5)
+        self.counts = [1 << n for n in range(1, most.bit_length())]
+
+    def whole(self) -> ll.Function:
+        """Returns the function that sorts any number of keys."""
+        return self.module.globals.get(self.name) or self._define()
+
+    def block_of(self, count: int) -> ll.Function | None:
+        """Returns the function that sorts up to `count` keys in registers; None if those do not hold as many."""
+        return next((self._block(vectors) for vectors in self.counts if count <= vectors * self.lanes), None)
+
+    def _block(self, vectors: int) -> ll.Function:
+        suffix = f".{vectors}"
+        found = self.module.globals.get(self.name + suffix)
+        if found is None:
+            found = self._function(suffix, 3)
+            self._define_block(found, vectors)
+        return found
 
     def _function(self, suffix: str, arguments: int) -> ll.Function:
         types = [POINTER, POINTER, I64, I1, I1][:arguments]
@@ -81,13 +103,12 @@ class _Sort:
         function.attributes.add("nounwind")
         return function
 
-    def define(self) -> ll.Function:
-        for count, function in self.blocks.items():
-            self._define_block(function, count)
-        self._define_sort()
+    def _define(self) -> ll.Function:
+        function = self._function("", 5)
+        self._define_sort(function)
         if self.target.threads > 1:
             self._define_split()
-        return self.sort
+        return function
 
     def _open(self, function: ll.Function) -> Code:
         return Code(ll.IRBuilder(function.append_basic_block("entry")), self.target)
@@ -113,9 +134,8 @@ class _Sort:
             memory.store_vector(code, vector, self._at(code, target, place), mask)
         code.builder.ret_void()
 
-    def _define_sort(self) -> None:
+    def _define_sort(self, function: ll.Function) -> None:
         """Splits the larger side again, in a loop, so that calls are nested as deep as the count has bits at most."""
-        function = self.sort
         code = self._open(function)
         builder, entry = code.builder, code.builder.block
         again = builder.append_basic_block("again")
@@ -123,9 +143,9 @@ class _Sort:
         builder.position_at_end(again)
         state = [code.phi([(value, entry)]) for value in function.args]
         keys, spare, count, away, _ = state
-        for vectors, block in self.blocks.items():
+        for vectors in self.counts:
             with builder.if_then(code.icompare("<=", count, vectors * self.lanes)):
-                builder.call(block, [keys, code.select(away, spare, keys), count])
+                builder.call(self._block(vectors), [keys, code.select(away, spare, keys), count])
                 builder.ret_void()
         sides = self._sides(code, *state)
         fewer = code.icompare("<", sides[0][2], sides[1][2])
@@ -143,7 +163,7 @@ class _Sort:
         state = load_state(code, part)
         nothing = (*state[:2], I64(0), *state[3:])
         store_state(code, other, nothing)
-        with code.builder.if_then(code.icompare("<=", state[2], max(self.blocks) * self.lanes)):
+        with code.builder.if_then(code.icompare("<=", state[2], max(self.counts) * self.lanes)):
             code.builder.ret_void()
         # Keys that are all equal are in order now.
         store_state(code, part, nothing)

@@ -199,10 +199,10 @@ def _truncated(code: Code, value: ll.Value) -> ll.Value:
     scalar, lanes = element(value.type), value.type.count
     if not isinstance(scalar, ll.IntType) or lanes * scalar.width < 32:
         return value
-    return _opaque(code, value)
+    return opaque(code, value)
 
 
-def _opaque(code: Code, value: ll.Value) -> ll.Value:
+def opaque(code: Code, value: ll.Value) -> ll.Value:
     """Returns a vector of integers, a whole number of words, of which LLVM does not know how it was computed."""
     words = value.type.count * element(value.type).width // 32
     as_words = code.builder.bitcast(value, ll.VectorType(F32, words) if words > 1 else F32)
@@ -284,7 +284,7 @@ def _load_near(code: Code, address: Address, lanes: int, mask: ll.Value | None, 
     moved = _moved(code, pointers, ll.VectorType(type_, width), places, mask)
     # With AVX-512, LLVM 22 never ends if these bytes are shifted and each is in several lanes: it changes the shift to
     # one of words, and that one to one of bytes.
-    return _opaque(code, moved) if moved.type == BYTES else moved
+    return opaque(code, moved) if moved.type == BYTES else moved
 
 
 def load_every_second(code: Code, pointers: Sequence[ll.Value], vector: ll.VectorType) -> ll.Value:

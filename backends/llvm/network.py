@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import llvmlite.ir as ll
 
 from trivium.backends.llvm.code import Code, Literal, literal
+from trivium.backends.llvm.memory import opaque
 from trivium.backends.llvm.squares import exchange
 
 
@@ -21,7 +22,8 @@ def sorted_vectors(code: Code, vectors: Sequence[ll.Value]) -> list[ll.Value]:
 
 def ordered(code: Code, a: ll.Value, b: ll.Value) -> tuple[ll.Value, ll.Value]:
     """Returns the smaller lanes of two vectors of signed integers, and the larger ones."""
-    low = code.intrinsic("llvm.smin", a, b)
+    # LLVM would look for known bits of each number in six steps back from it: that takes longer than all the rest.
+    low = opaque(code, code.intrinsic("llvm.smin", a, b))
     if code.target.vector_bytes == 64:
         # One instruction of AVX-512, which more units of some processors execute than maxima.
         return low, code.builder.xor(code.builder.xor(a, b), low)
