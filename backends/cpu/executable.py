@@ -137,7 +137,7 @@ class _Frame:
         alignment = artifact.arena_alignment
         self.table = (ctypes.c_void_p * pointers)()
         self._memory = _room(artifact.arena_size, alignment)
-        self._fields = _table([entry, ctypes.addressof(self.table), self._memory.ctypes.data, context])
+        self._fields = _table([entry, ctypes.addressof(self.table), self._memory.ctypes.data, context, 0])
         self.address = ctypes.addressof(self._fields)
 
 

@@ -81,9 +81,9 @@ HOST_FUNCTIONS = "GOMP_parallel", "omp_get_thread_num", "omp_get_max_threads"
 
 
 def use_host_threads(addresses: Sequence[int]) -> None:
-    """Splits the loops of the programs that this thread calls over threads of the host from now on, which the
-    functions at these addresses, `HOST_FUNCTIONS`, reach. Programs for more threads than those use the runtime's own,
-    and so do all programs in a forked child, which has lost the host's threads."""
+    """Lets the threads of the host, which the functions at these addresses, `HOST_FUNCTIONS`, reach, take part in
+    programs that this thread calls from now on, instead of the runtime's own. Programs for more threads than those do
+    not use them, nor do programs in a forked child, which has lost the host's threads."""
     load().trivium_use_host_threads((ctypes.c_void_p * len(HOST_FUNCTIONS))(*addresses))
 
 

@@ -10,6 +10,7 @@
 
 #include "float_mode.h"
 #include "pjrt/runtime_lock.h"
+#include "thread_pool.h"
 
 namespace trivium {
 namespace {
@@ -87,20 +88,33 @@ int32_t CallPythonLocked(void* callable, int64_t number, void** pointers) {
   return 0;
 }
 
+struct Call {
+  const Frame& frame;
+  int32_t status = 0;
+
+  static void Enter(void* of) {
+    Call& call = *static_cast<Call*>(of);
+    call.status = call.frame.entry(call.frame.arguments, call.frame.arena, call.frame.context);
+  }
+};
+
 }  // namespace
 
 void SetInterpreter(const Interpreter& interpreter) { python = interpreter; }
 
-int32_t Run(const Frame& frame) {
+int32_t Run(Frame& frame) {
   const StandardFloats mode;
   saved = python.save_thread();
-  const int32_t status = frame.entry(frame.arguments, frame.arena, frame.context);
+  const int outer = std::exchange(MostThreads(), 0);
+  Call call{frame};
+  if (!RunOnHostThreads(static_cast<int>(frame.threads), Call::Enter, &call)) Call::Enter(&call);
+  frame.threads = std::exchange(MostThreads(), outer);
   python.restore_thread(saved);
   saved = nullptr;
-  return status;
+  return call.status;
 }
 
-int32_t RunOn(void* list, int64_t count, const Frame& frame) {
+int32_t RunOn(void* list, int64_t count, Frame& frame) {
   if (Addresses(list, count, frame.arguments) != 0) return -1;
   return Run(frame);
 }

@@ -28,23 +28,24 @@ struct Interpreter {
   uint64_t main_thread;                                        // pthread_self() of Python's main thread
 };
 
-// The parameters of one run: the entry of the program, and that function's parameters.
+// One run: the entry of the program, and that function's parameters.
 struct Frame {
   int32_t (*entry)(void** arguments, void* arena, void** context);
   void** arguments;
   void* arena;
   void** context;
+  int64_t threads;  // the most that a loop of an earlier run has asked for: a run's own record, 0 before the first
 };
 
 void SetInterpreter(const Interpreter& interpreter);
 
 // Runs a program without the interpreter's lock, which the caller holds. Returns the program's status; if it is not 0, a Python exception
 // may be set.
-int32_t Run(const Frame& frame);
+int32_t Run(Frame& frame);
 
 // Runs a program on the memory of the first `count` objects of a list, whose addresses it writes to the frame's arguments. Returns -1 if an
 // object does not lend its memory; then the exception is set.
-int32_t RunOn(void* list, int64_t count, const Frame& frame);
+int32_t RunOn(void* list, int64_t count, Frame& frame);
 
 // Called from a run: lets Python handle signals if the last check was long enough ago. Returns 0, or -1 if a handler raised; then the
 // exception is set, and the run must end.

@@ -15,10 +15,10 @@ TRIVIUM_EXPORT int trivium_runtime_version() { return 12; }
 TRIVIUM_EXPORT int trivium_num_threads() { return trivium::GlobalThreadPool().threads(); }
 
 TRIVIUM_EXPORT void trivium_parallel_for(trivium::RangeFunction function, void* context, int64_t count, int64_t grain, int32_t limit) {
-  trivium::GlobalThreadPool().ParallelFor(function, context, count, grain, limit);
+  trivium::CurrentThreadPool().ParallelFor(function, context, count, grain, limit);
 }
 
-// From now on, loops of the programs that this thread calls are split over the host's threads.
+// From now on, programs that this thread calls may use the host's threads.
 TRIVIUM_EXPORT void trivium_use_host_threads(const trivium::HostThreads* threads) { trivium::UseHostThreads(*threads); }
 
 // Rearranges a constant; see backends/cpu/packed.py.
@@ -51,10 +51,10 @@ TRIVIUM_EXPORT void trivium_release_objects() { trivium::ReleaseNow(); }
 
 TRIVIUM_EXPORT void trivium_keep_objects() { trivium::KeepObjects(); }
 
-TRIVIUM_EXPORT int32_t trivium_run(const trivium::Frame* frame) { return trivium::Run(*frame); }
+TRIVIUM_EXPORT int32_t trivium_run(trivium::Frame* frame) { return trivium::Run(*frame); }
 
 // The same on the memory of Python objects; see RunOn.
-TRIVIUM_EXPORT int32_t trivium_run_on(void* list, int64_t count, const trivium::Frame* frame) { return trivium::RunOn(list, count, *frame); }
+TRIVIUM_EXPORT int32_t trivium_run_on(void* list, int64_t count, trivium::Frame* frame) { return trivium::RunOn(list, count, *frame); }
 
 // The reason why this thread's last run, or last call, returned a status other than 0 without a Python exception. Valid until the next one.
 TRIVIUM_EXPORT const char* trivium_exception() {

@@ -4,10 +4,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <string>
 
 #include "float_mode.h"
@@ -27,14 +27,14 @@ constexpr uint64_t kGeneration = uint64_t{1} << 32;
 // comes back milliseconds later if another process wants the processor.
 constexpr int kPauses = 5000;
 
-// The time after a loop in which the host's threads are taken to be awake. They spin for longer.
-constexpr std::chrono::microseconds kAwake{100};
-
 thread_local bool inside_job = false;
+thread_local int most_threads = 0;
 
-// The host's threads that this thread uses; none are in a forked child, where OpenMP's have ended.
 thread_local HostThreads host_threads;
-thread_local std::chrono::steady_clock::time_point last_host_loop;
+
+// The pool whose workers are the host's threads, and whether the thread's loops use it now.
+thread_local std::unique_ptr<ThreadPool> host_pool;
+thread_local bool is_on_host = false;
 
 uint64_t Active(uint64_t state) { return (state / kActive) & kFieldMask; }
 uint64_t Places(uint64_t state) { return (state / kPlace) & kFieldMask; }
@@ -46,11 +46,6 @@ void Pause() {
   asm volatile("yield");
 #endif
 }
-
-// Whether a loop with this limit runs on the host's threads.
-bool IsForHost(int limit) { return host_threads.parallel != nullptr && limit != 0 && std::abs(limit) <= host_threads.threads(); }
-
-int HostThreadsAwake(int threads) { return std::chrono::steady_clock::now() - last_host_loop < kAwake ? threads : 1; }
 
 std::vector<int> AllowedProcessors() {
   std::vector<int> processors;
@@ -81,7 +76,8 @@ void Pin(std::thread& thread, int processor) {
 }  // namespace
 
 // Measured: a worker that moves between processors has half the speed.
-ThreadPool::ThreadPool(int threads) : shares_(std::max(threads, 1)) {
+ThreadPool::ThreadPool(int threads, Workers workers) : shares_(std::max(threads, 1)) {
+  if (workers == Workers::kHost) return;
   const std::vector<int> processors = AllowedProcessors();
   for (int number = 1; number < threads; ++number) workers_.emplace_back([this] { Work(); });
   if (processors.size() < 2) return;
@@ -90,10 +86,14 @@ ThreadPool::ThreadPool(int threads) : shares_(std::max(threads, 1)) {
 }
 
 ThreadPool::~ThreadPool() {
+  Dismiss();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::Dismiss() {
   stop_.store(true);
   sequence_.fetch_add(1);
   sequence_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
 }
 
 // A worker on the caller's processor would only run while the caller waits: it gets the processor of the caller before.
@@ -110,8 +110,9 @@ void ThreadPool::MakeRoom() {
 }
 
 void ThreadPool::ParallelFor(RangeFunction function, void* context, int64_t count, int64_t grain, int limit) {
-  const bool wakes = limit >= 0, on_host = IsForHost(limit);
-  const int available = wakes ? threads() : on_host ? HostThreadsAwake(threads()) : 1 + awake_.load(std::memory_order_relaxed);
+  const bool wakes = limit >= 0;
+  if (wakes) most_threads = std::max(most_threads, limit);
+  const int available = wakes ? threads() : 1 + awake_.load(std::memory_order_relaxed);
   const int wanted = limit == 0 ? available : std::min(std::abs(limit), available);
   const bool alone = wanted < 2 || count <= grain || inside_job || !busy_.try_lock();
   if (alone) {
@@ -119,11 +120,11 @@ void ThreadPool::ParallelFor(RangeFunction function, void* context, int64_t coun
     return;
   }
   std::lock_guard<std::mutex> lock(busy_, std::adopt_lock);
+  MakeRoom();
   job_ = {function, context, count, std::max<int64_t>(grain, 1), wanted};
   Divide(wanted);
-  if (on_host) return RunOnHost();
-  MakeRoom();
-  Open();
+  const uint64_t generation = (state_.load(std::memory_order_relaxed) / kGeneration + 1) * kGeneration;
+  state_.store(generation | kPlace * static_cast<uint64_t>(wanted - 1) | kOpen);
   if (wakes) {
     sequence_.fetch_add(1);
     sequence_.notify_all();
@@ -132,32 +133,6 @@ void ThreadPool::ParallelFor(RangeFunction function, void* context, int64_t coun
   TakePieces(job_, 0);
   inside_job = false;
   Close();
-}
-
-// Runs the job on the threads of the caller's team: those whose numbers it has no place for return at once.
-void ThreadPool::RunOnHost() {
-  struct Team {
-    ThreadPool& pool;
-    int (*number)();
-  };
-  const auto take_part = [](void* data) {
-    const Team& team = *static_cast<Team*>(data);
-    const int number = team.number();
-    if (number >= team.pool.job_.participants) return;
-    const StandardFloats mode;
-    inside_job = true;
-    team.pool.TakePieces(team.pool.job_, number);
-    inside_job = false;
-  };
-  Team team{*this, host_threads.number};
-  host_threads.parallel(take_part, &team, 0, 0);
-  last_host_loop = std::chrono::steady_clock::now();
-}
-
-// Lets workers join the job.
-void ThreadPool::Open() {
-  const uint64_t generation = (state_.load(std::memory_order_relaxed) / kGeneration + 1) * kGeneration;
-  state_.store(generation | kPlace * static_cast<uint64_t>(job_.participants - 1) | kOpen);
 }
 
 // Closes the job and waits for those who are in it.
@@ -203,6 +178,8 @@ void ThreadPool::Work() {
     const uint64_t state = state_.fetch_sub(kActive, std::memory_order_release);
     if (Active(state) == 1 && !(state & kOpen)) state_.notify_all();
   }
+  inside_job = false;
+  awake_.fetch_sub(1);
 }
 
 // Waits for a job that this worker has not seen and tries to enter it. Returns its number in the job, or 0 if it is not in the job.
@@ -246,11 +223,29 @@ void ForgetPool() {
   new (&pool_creation) std::mutex;
   inside_job = false;
   host_threads = {};
+  is_on_host = false;
 }
 
-}  // namespace
+// A loop of OpenMP in which the caller runs a program, and the others are its workers.
+struct Team {
+  ThreadPool& pool;
+  int (*number)();
+  void (*work)(void*);
+  void* data;
 
-void UseHostThreads(const HostThreads& threads) { host_threads = threads; }
+  static void Enter(void* of) {
+    const Team& team = *static_cast<Team*>(of);
+    const int number = team.number();
+    if (number == 0) {
+      team.work(team.data);
+      team.pool.Dismiss();
+    } else if (number < team.pool.threads()) {
+      team.pool.Work();
+    }
+  }
+};
+
+}  // namespace
 
 ThreadPool& GlobalThreadPool() {
   if (ThreadPool* existing = pool.load(std::memory_order_acquire)) return *existing;
@@ -262,6 +257,28 @@ ThreadPool& GlobalThreadPool() {
   ThreadPool* created = new ThreadPool(DefaultThreads());
   pool.store(created, std::memory_order_release);
   return *created;
+}
+
+ThreadPool& CurrentThreadPool() { return is_on_host ? *host_pool : GlobalThreadPool(); }
+
+int& MostThreads() { return most_threads; }
+
+void UseHostThreads(const HostThreads& threads) { host_threads = threads; }
+
+bool RunOnHostThreads(int threads, void (*work)(void* data), void* data) {
+  if (host_threads.parallel == nullptr || threads < 2 || is_on_host || inside_job) return false;
+  const int available = host_threads.threads();
+  const std::unique_lock<std::mutex> lock = GlobalThreadPool().Reserve();
+  if (threads > available || !lock) return false;
+  if (host_pool == nullptr || host_pool->threads() != available) {
+    host_pool = std::make_unique<ThreadPool>(available, ThreadPool::Workers::kHost);
+  }
+  host_pool->Admit();
+  Team team{*host_pool, host_threads.number, work, data};
+  is_on_host = true;
+  host_threads.parallel(Team::Enter, &team, 0, 0);
+  is_on_host = false;
+  return true;
 }
 
 }  // namespace trivium

@@ -14,38 +14,35 @@ namespace trivium {
 // of the loop, and no other thread has the same number while the loop runs: the caller's is 0.
 using RangeFunction = void (*)(void* context, int64_t begin, int64_t end, int64_t participant);
 
-// The threads of the OpenMP library that the host of this process uses, such as PyTorch. After each of its loops they spin, for
-// milliseconds, on the processors that a pool's own workers would need.
-struct HostThreads {
-  // GOMP_parallel: each thread of the caller's team calls the function, and all have returned when it returns. For 0 threads, the team is
-  // that of the host's own loops; a team of any other size would end threads, or start new ones.
-  void (*parallel)(void (*function)(void*), void* data, unsigned threads, unsigned flags) = nullptr;
-  int (*number)() = nullptr;   // omp_get_thread_num
-  int (*threads)() = nullptr;  // omp_get_max_threads: how many are in the team of the host's own loops
-};
-
-// The loops of the calling thread that may use no more threads than the host's team has are split over that team from now on, not over the
-// pool's workers.
-void UseHostThreads(const HostThreads& threads);
-
 // One job at a time: the caller opens it, idle workers join, all take pieces until none are left, and the caller closes it. Each participant
 // begins with a share of neighbouring pieces, so that it finds in its caches what it wrote in an earlier loop over the same elements, and then
 // helps the others. A worker that wakes too late finds the job closed and is not waited for. If the pool is busy, or if the caller is itself
 // inside a job, it runs its loop alone: nothing ever blocks on another job.
 class ThreadPool {
  public:
-  // `threads` counts the caller: one fewer worker is started.
-  explicit ThreadPool(int threads);
+  // Whose threads the workers are: the pool's own, or the host's, which serve for some time.
+  enum class Workers { kOwn, kHost };
+
+  // `threads` counts the caller: the pool has one fewer worker.
+  explicit ThreadPool(int threads, Workers workers = Workers::kOwn);
   ~ThreadPool();
 
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return static_cast<int>(shares_.size()); }
 
   // Runs `function` over [0, count) in pieces of `grain`, on at most `limit` threads (0: all of them). If `limit` is negative, the work is too
   // little to wake workers for: only those that are awake join, and they are at most -`limit` with the caller.
   void ParallelFor(RangeFunction function, void* context, int64_t count, int64_t grain, int limit);
+
+  // What a worker does: it takes part in jobs until `Dismiss`. After `Admit`, threads of the host may serve again.
+  void Work();
+  void Dismiss();
+  void Admit() { stop_.store(false); }
+
+  // As long as the result holds the lock, no loop is split over this pool. It holds none if the pool is busy.
+  std::unique_lock<std::mutex> Reserve() { return std::unique_lock<std::mutex>(busy_, std::try_to_lock); }
 
  private:
   struct Job {
@@ -63,10 +60,7 @@ class ThreadPool {
   };
 
   void MakeRoom();
-  void Open();
   void Close();
-  void RunOnHost();
-  void Work();
   void Divide(int participants);
   int64_t Join(uint64_t& seen, bool& stop);
   void TakePieces(const Job& job, int64_t participant);
@@ -91,5 +85,28 @@ int DefaultThreads();
 
 // The pool of this process, created on first use, and again in a forked child (whose copy has lost its workers).
 ThreadPool& GlobalThreadPool();
+
+// The pool for loops of the calling thread: that of the process, or within `RunOnHostThreads`, that of the host's threads.
+ThreadPool& CurrentThreadPool();
+
+// The most threads that a loop of the calling thread which wakes workers has asked for since the caller set it to 0.
+int& MostThreads();
+
+// Functions of the OpenMP library that a host uses for its own loops, as PyTorch does. After each loop, its threads spin for milliseconds on
+// the processors that the pool's own workers need: so they are the workers.
+struct HostThreads {
+  // GOMP_parallel: each thread of the caller's team calls the function, and all have returned when it returns. 0 threads: the team is that
+  // of the host's loops. A team of any other size would end threads, or start new ones.
+  void (*parallel)(void (*function)(void*), void* data, unsigned threads, unsigned flags) = nullptr;
+  int (*number)() = nullptr;   // omp_get_thread_num
+  int (*threads)() = nullptr;  // omp_get_max_threads, the size of that team
+};
+
+// Programs of the calling thread may use these threads from now on. None in a forked child, where those of OpenMP have ended.
+void UseHostThreads(const HostThreads& threads);
+
+// Calls `work`, whose loops ask for up to `threads` threads, while the other threads of the host's team serve as workers. Returns false,
+// and does nothing, if the host has none, or not as many, or if the process's pool is busy.
+bool RunOnHostThreads(int threads, void (*work)(void* data), void* data);
 
 }  // namespace trivium

@@ -28,15 +28,23 @@ def threads_of_ops():
     return found
 
 def threads_of_loops(limit):
-    # Those that take part in a loop of this thread: each waits until all have come.
-    found, together = set(), threading.Barrier(limit)
+    # Those that take part in the loop of a program: each waits until all have come. Its first run records the limit.
+    together = threading.Barrier(limit)
     def body(context, begin, end, participant):
         found.add(threading.get_native_id())
         together.wait(20)
     kinds = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
     function = ctypes.CFUNCTYPE(None, *kinds)(body)
     arguments = function, None, ctypes.c_int64(limit), ctypes.c_int64(1), ctypes.c_int32(limit)
-    native.load().trivium_parallel_for(*arguments)
+    entry = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(
+        lambda *_: native.load().trivium_parallel_for(*arguments) and 0
+    )
+    frame = (ctypes.c_void_p * 5)(ctypes.cast(entry, ctypes.c_void_p).value, 0, 0, 0, 0)
+    run = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(native.address("trivium_run"))
+    for _ in range(2):
+        found = set()
+        run(ctypes.addressof(frame))
+    assert frame[4] == limit
     return found
 
 def wave(x):

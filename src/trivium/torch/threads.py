@@ -1,5 +1,5 @@
-"""The threads of PyTorch's ops on the CPU, over which the loops of programs are split, too. They belong to an OpenMP
-library, and spin for milliseconds after each op: other threads would have to share the processors with them."""
+"""The threads of PyTorch's ops on the CPU, which take part in programs, too. They belong to an OpenMP library, and spin
+for milliseconds after each op: other threads would have to share the processors with them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _here = _Here()
 
 
 def use_threads_of_ops() -> None:
-    """Lets the programs that this thread calls use the threads of PyTorch's ops."""
+    """Lets the threads of PyTorch's ops take part in the programs that this thread calls."""
     if not _here.asked:
         _here.asked = True
         if functions := _functions():

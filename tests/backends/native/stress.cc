@@ -28,7 +28,7 @@ int trivium_num_threads();
 void trivium_parallel_for(trivium::RangeFunction function, void* context, int64_t count, int64_t grain, int32_t limit);
 int32_t trivium_check_signals();
 void trivium_set_interpreter(const trivium::Interpreter* interpreter);
-int32_t trivium_run(const trivium::Frame* frame);
+int32_t trivium_run(trivium::Frame* frame);
 int32_t trivium_collective(const int64_t* description, const void* source, void* destination);
 }
 
@@ -166,15 +166,20 @@ void CallersThatMove() {
 }
 
 // A host's threads, of which a team is made for each loop; they may be fewer than those that the loop wants.
-thread_local int team_number = 0;
+thread_local int team_number = 0;  // the caller's
 
 template <int kThreads>
 void InTeam(void (*function)(void*), void* data, unsigned threads, unsigned) {
   EXPECT(threads == 0);
-  InThreads(kThreads, [&](int number) {
-    team_number = number;
-    function(data);
-  });
+  std::vector<std::thread> others;
+  for (int number = 1; number < kThreads; ++number) {
+    others.emplace_back([=] {
+      team_number = number;
+      function(data);
+    });
+  }
+  function(data);
+  for (std::thread& thread : others) thread.join();
 }
 
 template <int kThreads>
@@ -182,14 +187,28 @@ trivium::HostThreads Team() {
   return {InTeam<kThreads>, [] { return team_number; }, [] { return kThreads; }};
 }
 
+// The threads of one caller serve at a time; the others' loops then run alone, or on the pool of the process.
 void LoopsOnHostThreads() {
-  InThreads(kCallers, [](int number) {
+  std::atomic<int> served{0};
+  InThreads(kCallers, [&](int number) {
     trivium::UseHostThreads(number % 2 == 0 ? Team<2>() : Team<5>());
-    CheckLoops(trivium_parallel_for, 100, number);
-    for (int turn = 0; turn < 20; ++turn) CheckNest(2);
+    for (int turn = 0; turn < 60; ++turn) {
+      int seed = number + turn;
+      const auto work = [](void* seed) {
+        CheckLoops(trivium_parallel_for, 20, *static_cast<int*>(seed));
+        CheckNest(2);
+        EXPECT(!trivium::RunOnHostThreads(2, nullptr, nullptr));
+      };
+      const int threads = turn % 7;
+      const bool done = trivium::RunOnHostThreads(threads, work, &seed);
+      EXPECT(!done || (threads >= 2 && threads <= (number % 2 == 0 ? 2 : 5)));
+      if (done) ++served;
+      CheckLoops(trivium_parallel_for, 5, seed);
+    }
     trivium::UseHostThreads({});
-    CheckLoops(trivium_parallel_for, 100, number);
+    EXPECT(!trivium::RunOnHostThreads(2, nullptr, nullptr));
   });
+  EXPECT(served > 0);
 }
 
 // Pools that are destroyed while their workers start, spin or sleep.
@@ -236,13 +255,14 @@ struct Program {
   bool fails;
   std::vector<int> counts;
   Program* inner;
+  int threads = 0;
 };
 
 int32_t Enter(void** arguments, void* arena, void** context);
 
 int32_t RunProgram(Program& program) {
   void* arguments[] = {&program};
-  const trivium::Frame frame{Enter, arguments, &program, arguments};
+  trivium::Frame frame{Enter, arguments, &program, arguments, program.threads};
   return trivium_run(&frame);
 }
 
@@ -266,8 +286,8 @@ int32_t Enter(void** arguments, void* arena, void** context) {
 }
 
 void CheckRun(int turns, bool inner_fails, bool fails) {
-  Program inner{turns, inner_fails, std::vector<int>(100), nullptr};
-  Program program{turns, fails, std::vector<int>(200), &inner};
+  Program inner{turns, inner_fails, std::vector<int>(100), nullptr, 2};
+  Program program{turns, fails, std::vector<int>(200), &inner, turns};
   const int32_t status = RunProgram(program);
   EXPECT(holds_lock);
   EXPECT((status != 0) == (fails || inner_fails));
@@ -298,6 +318,7 @@ void WithLock(const std::function<void()>& work) {
 void Runs() {
   SetInterpreter(static_cast<uint64_t>(pthread_self()));
   InThreads(kCallers, [](int number) {
+    if (number % 2 == 0) trivium::UseHostThreads(Team<3>());
     for (int turn = 0; turn < 300; ++turn) WithLock([&] { CheckRun(turn % 4, (turn + number) % 3 == 0, turn % 5 == 0); });
   });
 }
