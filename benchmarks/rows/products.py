@@ -123,6 +123,7 @@ LINEAR = (
 GRADIENT = ((1024, 1024, 256), (1024, 256, 1024), (4096, 256, 256), (3136, 256, 64))
 RESIDUAL = ((3136, 256, 64), (1024, 1024, 256))
 LAYERS = ((16, 1, 1024), (16, 8, 1024))
+PRODUCTS = (*LAYERS, (8, 128, 512))
 CONVOLUTION = (
     (3, 224, 64, 7, 2),
     (64, 56, 64, 3),
@@ -138,7 +139,7 @@ CONVOLUTION = (
     (16, 112, 16, 3),
 )
 KINDS = (
-    *((linear, LINEAR), (gradient, GRADIENT), (residual, RESIDUAL), (layers, LAYERS), (products, LAYERS)),
+    *((linear, LINEAR), (gradient, GRADIENT), (residual, RESIDUAL), (layers, LAYERS), (products, PRODUCTS)),
     (convolution, CONVOLUTION),
 )
 ROWS = tuple(row for kind, shapes in KINDS for shape in shapes for row in kind(*shape))

@@ -58,18 +58,19 @@ def store_tile(e: Vectors, tile: Tile, base: ll.Value, pitch: int) -> None:
 @dataclass(frozen=True)
 class Ahead:
     """Lines of rhs that are read later: each step requests `lines` of them from `place` on, `step` elements after those
-    of the step before."""
+    of the step before, into the caches from the `nearest`-th level on."""
 
     place: ll.Value
     step: int
     lines: int = 1
+    nearest: int = 2
 
     def request(self, e: Vectors, rhs: Vectors, number: Number) -> None:
         """Requests the lines of a step."""
         first = rhs.at(self.place, number * self.step)
         for line in range(self.lines):
             place = e.builder.gep(first, [I64(line * e.target.alignment)], source_etype=I8) if line else first
-            memory.prefetch(e, place, nearest=2)
+            memory.prefetch(e, place, nearest=self.nearest)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Stream:
     is what each step requests. `lanewise`: lhs has one lane for every column, and `mask` says which lanes of the last
     vector exist; `rhs_mask` does so where rows of rhs end within it. Taps that are not `needed` may be left out.
     `lhs` and `rhs` read the operands; `vectors`, if present, reads rhs, not the panel. `requests` are spread over the
-    steps."""
+    steps. Rows of rhs are also stored where the stream `packs` reads them."""
 
     lhs: Vectors
     rhs: Vectors
@@ -96,6 +97,7 @@ class Stream:
     needed: TapTest | None = None
     vectors: TapReader | None = None
     requests: Requests | None = None
+    packs: Stream | None = None
 
 
 def accumulate(e: Vectors, tile: Tile, stream: Stream) -> Tile:
@@ -138,6 +140,9 @@ def _steps(e: Vectors, tile: Tile, stream: Stream, tap: Number, panel: ll.Value)
 
     def step(tile: Tile, panel: ll.Value, number: Number) -> tuple[Tile, ll.Value]:
         rhs = _panel_row(stream, panel, len(tile[0]))
+        if stream.packs is not None:
+            row = e.at(stream.packs.panel, (passed + number) * stream.packs.pitch)
+            store_tile(e, [rhs], row, stream.packs.pitch)
         if ahead is not None:
             ahead.request(e, stream.rhs, passed + number)
         return _products(e, tile, stream, rows, rhs, number), stream.rhs.at(panel, stream.pitch)

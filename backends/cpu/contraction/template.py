@@ -11,6 +11,7 @@ import llvmlite.ir as ll
 
 from trivium.backends.cpu.contraction import folded, microkernel, underflow
 from trivium.backends.cpu.contraction.ahead import ahead_of
+from trivium.backends.cpu.contraction.first_tile import Origin, packs_as_it_reads
 from trivium.backends.cpu.contraction.lhs import Lhs
 from trivium.backends.cpu.contraction.microkernel import Stream
 from trivium.backends.cpu.contraction.needed import EVERYTHING, Needed
@@ -265,12 +266,18 @@ class Template:
             case Rhs.IN_PLACE:
                 return self.rhs.e.at(self.rhs.base, unit.rhs.offset + column + block.begin * pitch)
             case Rhs.PACKED:
-                lanes = column, problem.columns.extent
-                emit_pack(e, self._rhs_source(unit), (block.begin, block.end), lanes, width, self.rhs_room, pitch)
+                steps, lanes = (block.begin, block.end), (column, problem.columns.extent)
+                if not packs_as_it_reads(problem, self.tiling, self.needed):
+                    emit_pack(e, self._rhs_source(unit), steps, lanes, width, self.rhs_room, pitch)
                 return self.rhs_room
         start = column * problem.reduction.extent + block.begin * pitch
         panel = self.rhs.e.at(self.rhs.base, unit.rhs.offset + start)
         return self._converted(panel, (block.end - block.begin) * pitch) if self.tiling.converts_panels else panel
+
+    def _origin(self, unit: Unit, block: Block, panel: Panel) -> Origin:
+        pitch = rhs_step(self.problem)
+        place = self.rhs.e.at(self.rhs.base, unit.rhs.offset + panel.column + block.begin * pitch)
+        return Origin(self.rhs.e, place, pitch, self._mask(panel, panel.width - 1), unit.tiles[0])
 
     def _reads_room(self) -> bool:
         """Whether panels are in memory of the template's, in the type that is multiplied."""
@@ -333,6 +340,8 @@ class Template:
         if self.pieces is not None and not self.in_blocks and self.reduction.taps == 1:
             pieces = self.pieces(self.e, Element(unit.batch, tile.row, panel.column, None))
             stream = replace(stream, requests=Requests.of(pieces, tile.count, panel.width, self.e.target))
+        if packs_as_it_reads(self.problem, self.tiling, self.needed):
+            return self._origin(unit, block, panel).accumulate(self.e, sums, stream, tile.number)
         return microkernel.accumulate(self.e, sums, stream)
 
     def _stream(self, unit: Unit, block: Block, panel: Panel, data: ll.Value, tile: Tile) -> Stream:
