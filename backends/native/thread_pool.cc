@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csetjmp>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -232,12 +233,15 @@ struct Team {
   int (*number)();
   void (*work)(void*);
   void* data;
+  std::jmp_buf end;
 
   static void Enter(void* of) {
-    const Team& team = *static_cast<Team*>(of);
+    Team& team = *static_cast<Team*>(of);
     const int number = team.number();
     if (number == 0) {
       team.work(team.data);
+      // In a child that was forked meanwhile, OpenMP would wait for threads that the child does not have.
+      if (!is_on_host) std::longjmp(team.end, 1);
       team.pool.Dismiss();
     } else if (number < team.pool.threads()) {
       team.pool.Work();
@@ -274,9 +278,9 @@ bool RunOnHostThreads(int threads, void (*work)(void* data), void* data) {
     host_pool = std::make_unique<ThreadPool>(available, ThreadPool::Workers::kHost);
   }
   host_pool->Admit();
-  Team team{*host_pool, host_threads.number, work, data};
+  Team team{*host_pool, host_threads.number, work, data, {}};
   is_on_host = true;
-  host_threads.parallel(Team::Enter, &team, 0, 0);
+  if (setjmp(team.end) == 0) host_threads.parallel(Team::Enter, &team, 0, 0);
   is_on_host = false;
   return true;
 }

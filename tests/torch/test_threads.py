@@ -36,16 +36,21 @@ def threads_of_loops(limit):
     kinds = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
     function = ctypes.CFUNCTYPE(None, *kinds)(body)
     arguments = function, None, ctypes.c_int64(limit), ctypes.c_int64(1), ctypes.c_int32(limit)
-    entry = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(
-        lambda *_: native.load().trivium_parallel_for(*arguments) and 0
-    )
-    frame = (ctypes.c_void_p * 5)(ctypes.cast(entry, ctypes.c_void_p).value, 0, 0, 0, 0)
-    run = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(native.address("trivium_run"))
-    for _ in range(2):
+    for threads in (0, limit):
         found = set()
-        run(ctypes.addressof(frame))
-    assert frame[4] == limit
+        assert run(lambda: native.load().trivium_parallel_for(*arguments), threads) == limit
     return found
+
+def run(work, threads):
+    # Runs a program that does this, and returns how many threads its loops have asked for.
+    @ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)
+    def entry(*_):
+        work()
+        return 0
+    frame = (ctypes.c_void_p * 5)(ctypes.cast(entry, ctypes.c_void_p).value, 0, 0, 0, threads)
+    function = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(native.address("trivium_run"))
+    assert function(ctypes.addressof(frame)) == 0
+    return frame[4] or 0
 
 def wave(x):
     return torch.sin(x) * 2 + x
@@ -103,6 +108,20 @@ if child == 0:
     is_right = len(here) == 2 and os.getpid() in here and np.allclose(compiled(x).numpy(), expected, atol=1e-5)
     os._exit(0 if is_right else 1)
 assert os.waitpid(child, 0)[1] == 0
+"""
+    )
+
+
+def test_a_child_that_is_forked_within_a_run_ends_it() -> None:
+    run(
+        """
+children = []
+for turn in range(3):
+    run(lambda: children.append(os.fork()), 2)
+    if children[-1] == 0:
+        os._exit(len(threads_of_loops(2)))
+    assert threads_of_loops(2) == threads_of_ops()
+assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [2, 2, 2]
 """
     )
 
