@@ -252,8 +252,6 @@ class _Planner:
         """Yields the ways to read, with one dimension in lanes, along another one, and to transpose squares."""
         block, index = loop.body, loop.indices[dimension]
         straight = all(isinstance(i, Load | Apply | Store | Constant | Position) for i in block.instructions)
-        moved = {i.buffer.dtype for i in block.instructions if isinstance(i, Load | Store)}
-        straight = straight and all(bit_width(dtype) >= 8 for dtype in moved)
         size = sum(not isinstance(i, Constant) for i in block.instructions)
         if loop.kind != "parallel" or not straight or size > LARGEST_IN_SQUARES:
             return

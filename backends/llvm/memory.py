@@ -340,15 +340,16 @@ def _lanes_needed(code: Code, mask: ll.Value | None, order: Sequence[int], begin
 
 
 def _pointers(code: Code, address: Address, lanes: int) -> ll.Value:
-    """Returns the address of each lane's element."""
-    return lane_pointers(code, address.pointer, _offsets(code, address, lanes), memory_type(address.dtype))
+    """Returns the address of each lane's element. What is common to all of them is added first: where the rest is i32
+    that were extended, LLVM then gathers as many elements at once as a register has i32."""
+    start = _pointer(code, address, address.base)
+    return lane_pointers(code, start, _offsets(code, address, lanes), memory_type(address.dtype))
 
 
 def _offsets(code: Code, address: Address, lanes: int) -> ll.Value:
-    offsets = code.splat(address.base, lanes)
-    if any(address.offsets):
-        offsets = code.iadd(offsets, lane_literal(address.offsets))
-    return offsets if address.scattered is None else code.iadd(offsets, address.scattered)
+    if address.scattered is None:
+        return lane_literal(address.offsets)
+    return code.iadd(address.scattered, lane_literal(address.offsets)) if any(address.offsets) else address.scattered
 
 
 def _pointer(code: Code, address: Address, base: ll.Value) -> ll.Value:

@@ -20,6 +20,10 @@ from trivium.compiler.schedule import LoopSchedule, turned_loads
 if TYPE_CHECKING:
     from trivium.backends.llvm.emitter import Emitter
 
+NARROW = 8
+"""The side up to which two squares are read side by side, where rows of a power of two bytes share few sets of the
+caches: what a processor prefetches beside one square is evicted before the loop returns to it."""
+
 
 def transposed(code: Code, rows: Sequence[ll.Value]) -> list[ll.Value]:
     """Returns the transpose of a square of vectors: in each round, pairs of rows exchange every other block of
@@ -53,19 +57,24 @@ def emit_in_squares(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin:
     rest = end - middle
     parts = [(begin, middle, lanes), *([] if isinstance(rest, int) and rest < 2 else [(middle, end, rest)])]
 
-    def row(start: Number, vectors: int) -> None:
+    def row(starts: Sequence[Number], vectors: int) -> None:
         """Emits squares along the rows that are written: neighbouring squares write neighbouring cache lines."""
         for first, last, count in parts:
             if not isinstance(first, int) or first != last:
                 with counted(emitter.code, first, last, lanes) as across:
-                    square.emit(across.index, count, start, vectors)
+                    for start in starts:
+                        square.emit(across.index, count, start, vectors)
 
     whole = extent - extent % lanes
-    if whole:
-        with counted(emitter.code, 0, whole, lanes) as along:
-            row(along.index, lanes)
+    paired = whole - whole % (2 * lanes) if lanes <= NARROW else 0
+    if paired:
+        with counted(emitter.code, 0, paired, 2 * lanes) as along:
+            row((along.index, along.index + lanes), lanes)
+    if paired < whole:
+        with counted(emitter.code, paired, whole, lanes) as along:
+            row((along.index,), lanes)
     if whole < extent:
-        row(whole, extent - whole)
+        row((whole,), extent - whole)
     if isinstance(rest, int) and rest == 1:
         square.emit_line(middle, extent)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from trivium.compiler.kernel import Block, Buffer, KernelBuilder, Register
 from trivium.compiler.kernel.builder import LoopFrame
-from trivium.compiler.kernel.dtypes import numpy_dtype
+from trivium.compiler.kernel.dtypes import bit_width, numpy_dtype
 from trivium.compiler.lowering.index import Index, Indices, RunTimeIndex, Variable, variable
 from trivium.compiler.lowering.ranges import Part, part_where, simplified
 from trivium.compiler.lowering.rules import ELEMENT, INDEXING, SCALAR
@@ -269,11 +269,12 @@ class LoweringContext:
         """Returns a run-time start index of any integer type as an index, clamped so that `size` elements fit in
         `extent`."""
         high = extent - size
-        if register.dtype.startswith("ui"):
-            limit = self.b.constant(min(high, (1 << int(register.dtype[2:])) - 1), register.dtype)
-            register = self.b.apply("minimum", register, limit)
+        # Narrow numbers are clamped before they are extended, which keeps more of them in a vector.
+        narrow = high <= (1 << bit_width(register.dtype) - register.dtype.startswith("i")) - 1
+        if narrow:
+            register = self.b.clamp(0, register, high)
         register = self.b.convert(register, "i64")
-        return variable(RunTimeIndex(self.b.clamp(0, register, high), high))
+        return variable(RunTimeIndex(register if narrow else self.b.clamp(0, register, high), high))
 
     # Blocks
 

@@ -13,7 +13,7 @@ from trivium.compiler.passes.layout import to_first, to_last
 from trivium.ir import ops
 from trivium.ir.builder import region
 from trivium.ir.core import Region, Value
-from trivium.ir.types import I32, I64, UI8, UI32, Type, is_boolean, is_complex, tensor
+from trivium.ir.types import I8, I32, I64, UI8, UI32, Type, is_boolean, is_complex, tensor
 
 
 def reshape(g: Generator) -> None:
@@ -280,7 +280,7 @@ def join(g: Generator) -> None:
 
 def places(g: Generator, shape: tuple[int, ...], most: int) -> Value:
     """Integers, some of them out of bounds."""
-    element = g.pick((I32, I32, I64, UI8, UI32))
+    element = g.pick((I32, I32, I64, I8, UI8, UI32))
     numbers = g.rng.integers(0 if element in (UI8, UI32) else -2, most + 3, shape)
     array = numbers.astype(tensor(of=element).dtype)
     if g.chance(0.5):

@@ -15,12 +15,6 @@ SINH = (
     0.008333333333333115, 0.16666666666666669,
 )  # fmt: skip
 """(sinh(x) - x) / x^3 in x^2 for |x| <= 1"""
-TANH = (
-    -1.9049032677736385e-05, 8.260175784415725e-05, -0.0002328884222465209, 0.000588253020247892,
-    -0.001455496928794139, 0.0035920850036365837, -0.00886323191695177, 0.021869488344815093, -0.053968253962354565,
-    0.13333333333324252, -0.33333333333333287,
-)  # fmt: skip
-"""(tanh(x) - x) / x^3 in x^2 for |x| <= 0.56"""
 LOG_2 = math.log(2)
 
 
@@ -29,13 +23,11 @@ def log1p(code: Code, x: ll.Value) -> ll.Value:
 
 
 def tanh(code: Code, x: ll.Value) -> ll.Value:
-    """x + x^3 P(x^2) near 0, and 1 - 2 q / (1 + q), where q = exp(-2 |x|), further out"""
-    a, square = code.abs(x), code.mul(x, x)
-    small = code.fma(code.mul(x, square), code.polynomial(square, TANH), x)
-    q = f64.exp(code, code.mul(code.select(code.compare(">", a, 20.0), 20.0, a), -2.0))
-    large = code.sub(1.0, code.div(code.add(q, q), code.add(q, 1.0)))
-    found = code.select(code.compare("<", a, 0.56), small, code.copysign(large, x))
-    return code.select(code.compare("==", x, 0.0), x, found)
+    """t / (t + 2) for t = exp(2 |x|) - 1"""
+    a = code.abs(x)
+    a = code.select(code.compare(">", a, 20.0), 20.0, a)
+    t = f64.exp.less_one(code, code.add(a, a))
+    return code.copysign(code.div(t, code.add(t, 2.0)), x)
 
 
 @in_f64

@@ -41,7 +41,8 @@ def remainder_of_quotient(code: Code, x: ll.Value, y: ll.Value) -> ll.Value:
     computes all lanes one by one."""
     builder, (_, mantissa) = code.builder, _FORMS[element(x.type) == F64]
     whole, part = code.abs(x), code.abs(y)
-    quotient = code.intrinsic("llvm.trunc", builder.fdiv(whole, part))
+    # The quotient with its sign, which programs that round it compute, too: LLVM divides once.
+    quotient = code.intrinsic("llvm.trunc", code.abs(builder.fdiv(x, y)))
     left = code.fused(builder.fneg(quotient), part, whole)
     left = code.select(code.compare("<", left, 0.0), builder.fadd(left, part), left)
     left = code.select(code.compare("<", whole, part), whole, left)  # of an infinite y, too

@@ -4,20 +4,19 @@ inside."""
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trivium.compiler.costs import interleaves, is_marked_contraction
+from trivium.compiler.costs import interleaves, is_marked_contraction, is_reduction
 from trivium.compiler.fusion.demands import Demand, Opaque
 from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form
 from trivium.compiler.fusion.turning import turned
-from trivium.compiler.kernel.dtypes import storage_bytes
+from trivium.compiler.lowering import REPEATING
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, Variable, constant, fresh, indices_of
 from trivium.compiler.lowering.launches import Launches
-from trivium.compiler.lowering.scalars import dtype_of, parts
 from trivium.compiler.target import Target
 from trivium.ir import ops
 from trivium.ir.core import Operation, Value
@@ -25,16 +24,16 @@ from trivium.ir.core import Operation, Value
 if TYPE_CHECKING:
     from trivium.compiler.fusion.group import Group
 
-SHORT = 4
-"""The least number of elements for each of those in operands that are shorter than a line of memory: these are computed
-one by one."""
+SHARED = 4
+"""The rows for each of several threads from which on these share rows, rather than the elements of each operand."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces(Form):
-    """A concatenation, of other ones too: one launch for each operand, whose elements its loops run over, so that none
-    of them computes all elements of any other value. Where several operands are parts of the same lines of memory,
-    their loops are in one launch, row by row: a line is in a cache while all of it is written."""
+    """A concatenation, of other ones too: loops for each operand, which run over its elements, so that none of them
+    computes all elements of any other value. They are in one launch, row by row: memory is written in order, and a line
+    that has parts of several operands is in a cache while all of it is written. Operands that are read across rows, or
+    computed by loops, have launches of their own, which are scheduled as a whole; so have those of a few rows."""
 
     op: ops.Concatenate
 
@@ -54,9 +53,8 @@ class Pieces(Form):
     def build(self, launches: Launches, group: Group) -> None:
         op = self.op
         target, rows = launches.target, fresh(op.result.type.shape[: _outermost(op, group.members)])
-        # Threads share the rows.
-        is_shared = math.prod(row.extent for row in rows) >= target.threads
-        if target.loops_in_order and is_shared and _shares_lines(op, group.members, target.alignment):
+        is_shared = target.threads == 1 or math.prod(row.extent for row in rows) >= SHARED * target.threads
+        if target.loops_in_order and is_shared and _are_along_rows(group.members):
             with launches.kernel() as ctx, ctx.nest(rows):
                 _write_rows(ctx, op, op, group.members, (0,) * op.result.type.rank, rows)
             return
@@ -128,17 +126,9 @@ def _write_rows(
                 ctx.write(target, place, ctx.element(operand, at))
 
 
-def _shares_lines(op: ops.Concatenate, members: Container[Operation], line: int) -> bool:
-    """Whether a small part of a concatenation is operands that are shorter than a line of memory, between others."""
-    kind, whole, short = op.result.type.element_type, op.result.type.static_shape, 0
-    element = storage_bytes(dtype_of(kind)) * math.prod(parts(kind))
-    for operand, _ in _pieces(op, (0,) * len(whole), members):
-        shape = operand.type.static_shape
-        # Elements follow one another in the result from the last dimension that this operand does not fill.
-        last = max([d for d, extent in enumerate(shape) if extent != whole[d]], default=0)
-        if element * math.prod(shape[last:]) < line and math.prod(shape[:last]) > 1:
-            short += operand.type.size
-    return 0 < SHORT * short <= op.result.type.size
+def _are_along_rows(members: Iterable[Operation]) -> bool:
+    """Whether ops compute an element from elements at its own place, or along the rows of other arrays."""
+    return not any(isinstance(op, ops.Transpose) or type(op) in REPEATING or is_reduction(op) for op in members)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ def scheduled(kernel: Kernel, name: str, loop: Loop | None = None) -> LoopSchedu
     return schedule.loops[loop or next(i for i in walk(kernel.body) if isinstance(i, Loop))]
 
 
-SHAPES = [(16, 16), (40, 33), (17, 100), (3, 20, 24), (2, 5, 8, 31)]
+SHAPES = [(16, 16), (40, 33), (17, 100), (72, 50), (3, 20, 24), (2, 5, 8, 31)]
 
 
 @pytest.mark.parametrize("both", [False, True])
@@ -46,10 +46,22 @@ def test_every_element_arrives(shape: tuple[int, ...], both: bool) -> None:
         np.testing.assert_array_equal(got, (-x).swapaxes(-1, -2) + (z if both else 0))
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_booleans_are_bytes_that_are_not_zero(shape: tuple[int, ...]) -> None:
+    b = KernelBuilder("booleans")
+    *batch, rows, columns = shape
+    x, y = b.input("x", "i1", shape), b.output("y", "i1", (*batch, columns, rows))
+    with b.parallel(*batch, columns, rows) as (*outer, j, i):
+        b.store(y, b.load(x, *outer, i, j), *outer, j, i)
+    kernel, given = b.build(), np.random.default_rng(4).integers(0, 3, shape).astype(np.uint8).view(bool)
+    np.testing.assert_array_equal(run(kernel, given).view(np.uint8), given.view(np.uint8).swapaxes(-1, -2) != 0)
+
+
 def test_the_schedule_has_squares() -> None:
     assert str(scheduled(turning((64, 64)), "x86-64-v4")) == "64x64 squares(0)=16 lanes(1)=16"
     assert str(scheduled(turning((64, 64)), "x86-64-v3")) == "64x64 squares(0)=8 lanes(1)=8"
-    assert str(scheduled(turning((64, 64), "i8"), "x86-64-v4")) == "64x64 squares(0)=16 lanes(1)=16"
+    for dtype in ("i8", "i4"):
+        assert str(scheduled(turning((64, 64), dtype), "x86-64-v4")) == "64x64 squares(0)=16 lanes(1)=16"
     assert scheduled(turning((64, 2)), "x86-64-v4").turned is None  # a square would be nearly empty
 
 

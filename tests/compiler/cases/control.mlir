@@ -156,10 +156,10 @@ func.func @main(%x: tensor<4x40xf32>) -> tensor<4x40xf32> {
 //=  out y0: 40xf32
 //=  parallel (i0) < (40) {
 //=    %1 = load x0[] : i32
-//=    %2 = convert %1 dtype=i64 : i64
-//=    %3 = 0 : i64
-//=    %4 = 3 : i64
-//=    %5 = clamp %3, %2, %4 : i64
+//=    %2 = 0 : i32
+//=    %3 = 3 : i32
+//=    %4 = clamp %2, %1, %3 : i32
+//=    %5 = convert %4 dtype=i64 : i64
 //=    %6 = load x1[%5, i0] : f32
 //=    store %6, y0[i0]
 //=  }
@@ -169,10 +169,10 @@ func.func @main(%x: tensor<4x40xf32>) -> tensor<4x40xf32> {
 //=  in x0: i32
 //=  in x1: 40xf32
 //=  %0 = load x0[] : i32
-//=  %1 = convert %0 dtype=i64 : i64
-//=  %2 = 0 : i64
-//=  %3 = 3 : i64
-//=  %4 = clamp %2, %1, %3 : i64
+//=  %1 = 0 : i32
+//=  %2 = 3 : i32
+//=  %3 = clamp %1, %0, %2 : i32
+//=  %4 = convert %3 dtype=i64 : i64
 //=  parallel (i5) < (40) {
 //=    %6 = load x1[i5] : f32
 //=    %7 = negate %6 : f32
@@ -412,10 +412,10 @@ func.func @main(%x: tensor<f32>, %table: tensor<9xf32>) -> tensor<f32> {
 //=      yield %24
 //=    } do {
 //=      %25 = add %18, %2 : i32
-//=      %26 = convert %18 dtype=i64 : i64
-//=      %27 = 0 : i64
-//=      %28 = 8 : i64
-//=      %29 = clamp %27, %26, %28 : i64
+//=      %26 = 0 : i32
+//=      %27 = 8 : i32
+//=      %28 = clamp %26, %18, %27 : i32
+//=      %29 = convert %28 dtype=i64 : i64
 //=      %30 = load x0[%29] : f32
 //=      %31 = add %19, %30 : f32
 //=      %32 = 1 : i64

@@ -166,10 +166,10 @@ func.func @main(%x: tensor<8x4xf32>, %i: tensor<i32>) -> tensor<2x4xf32> {
 //=  out y0: 2x4xf32
 //=  parallel (i0, i1) < (2, 4) {
 //=    %2 = load x0[] : i32
-//=    %3 = convert %2 dtype=i64 : i64
-//=    %4 = 0 : i64
-//=    %5 = 6 : i64
-//=    %6 = clamp %4, %3, %5 : i64
+//=    %3 = 0 : i32
+//=    %4 = 6 : i32
+//=    %5 = clamp %3, %2, %4 : i32
+//=    %6 = convert %5 dtype=i64 : i64
 //=    %7 = load x1[%6 + i0, i1] : f32
 //=    store %7, y0[i0, i1]
 //=  }
@@ -194,10 +194,10 @@ func.func @main(%x: tensor<8x4xf32>, %update: tensor<2x4xf32>, %i: tensor<i32>) 
 //=  in x0: i32
 //=  in x1: 2x4xf32
 //=  %0 = load x0[] : i32
-//=  %1 = convert %0 dtype=i64 : i64
-//=  %2 = 0 : i64
-//=  %3 = 6 : i64
-//=  %4 = clamp %2, %1, %3 : i64
+//=  %1 = 0 : i32
+//=  %2 = 6 : i32
+//=  %3 = clamp %1, %0, %2 : i32
+//=  %4 = convert %3 dtype=i64 : i64
 //=  parallel (i5, i6) < (2, 4) {
 //=    %7 = load x1[i5, i6] : f32
 //=    store %7, z0[%4 + i5, i6]
@@ -222,10 +222,10 @@ func.func @main(%table: tensor<10x4xf32>, %ids: tensor<3x1xi32>) -> tensor<3x4xf
 //=  out y0: 3x4xf32
 //=  parallel (i0, i1) < (3, 4) {
 //=    %2 = load x0[i0] : i32
-//=    %3 = convert %2 dtype=i64 : i64
-//=    %4 = 0 : i64
-//=    %5 = 9 : i64
-//=    %6 = clamp %4, %3, %5 : i64
+//=    %3 = 0 : i32
+//=    %4 = 9 : i32
+//=    %5 = clamp %3, %2, %4 : i32
+//=    %6 = convert %5 dtype=i64 : i64
 //=    %7 = load x1[%6, i1] : f32
 //=    %8 = multiply %7, %7 : f32
 //=    store %8, y0[i0, i1]

@@ -12,6 +12,7 @@ import pytest
 from tests.compiler.fusion.forms.members import ops_of
 from trivium.compiler.kernel import Apply, Kernel, Load, Loop, Store, walk
 from trivium.compiler.kernel.affine import divisions
+from trivium.compiler.kernel.dtypes import numpy_dtype
 from trivium.compiler.kernel.interpreter import run
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Index, Variable, constant, fresh, indices_of, variable
@@ -289,12 +290,16 @@ def test_only_one_of_two_is_computed(pair: bool) -> None:
     np.testing.assert_array_equal(computed(ctx, flags, X), np.where(flags, X, -X))
 
 
-@pytest.mark.parametrize(("dtype", "extent", "size"), [("i32", 5, 2), ("ui8", 1000, 1), ("ui64", 5, 5), ("i64", 1, 1)])
+@pytest.mark.parametrize(
+    ("dtype", "extent", "size"),
+    [("i32", 5, 2), ("i8", 5, 1), ("i8", 129, 1), ("i8", 128, 1), ("ui8", 256, 1), ("ui8", 1000, 1)]
+    + [("ui32", 5, 1), ("ui64", 5, 5), ("i64", 1, 1)],
+)
 def test_starts_from_outside_are_clamped(dtype: str, extent: int, size: int) -> None:
     """So that a slice that starts there fits, for any number."""
-    numpy = {"i32": np.int32, "ui8": np.uint8, "ui64": np.uint64, "i64": np.int64}[dtype]
+    numpy = numpy_dtype(dtype)
     limits = np.iinfo(numpy)
-    numbers = np.array([limits.min, 0, 1, 3, 4, 5, limits.max], numpy)
+    numbers = np.array([limits.min, 0, 1, 3, 4, 5, limits.max - 1, limits.max], numpy)
     ctx, (i,) = LoweringContext("k"), fresh((len(numbers),))
     source, out = ctx.b.input("n", dtype, (len(numbers),)), ctx.b.output("y", "i64", (len(numbers),))
     with ctx.parallel([i]):

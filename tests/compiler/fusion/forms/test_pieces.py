@@ -11,6 +11,7 @@ from tests.compiler.fusion.forms.members import ops_of
 from tests.compiler.fusion.test_fuser import launches, number
 from tests.compiler.lowering.running import expect_same, program_of, some
 from tests.compiler.targets import TARGET
+from tests.random_programs.generator import scalar_region
 from trivium.compiler.fusion.forms import Elementwise, Padded, Pieces, form_of
 from trivium.ir import ops
 from trivium.ir.types import F32, ComplexType, tensor
@@ -112,16 +113,35 @@ def rolled(dimensions: tuple[int, ...], shape: tuple[int, ...], count: int, elem
     ],
     ids=str,
 )
-def test_parts_of_one_line_of_memory_are_written_row_by_row(shape, dimensions, count) -> None:
+def test_concatenations_of_concatenations_are_written_row_by_row(shape, dimensions, count) -> None:
     assert len(launches(expect_same(rolled(dimensions, shape, count), [some(*shape)], target=IN_ORDER))) == 1
 
 
+def sums_of_three(b, y):
+    threes = b.add(ops.BroadcastInDim(y, (0, 1), result=tensor(9, 20, 3)))
+    return b.add(ops.Reduce([threes], [number(b, 0)], [2], scalar_region(ops.Add)))[0]
+
+
 @pytest.mark.parametrize(
-    ("shape", "dimensions"), [((40,), (0,)), ((1, 40), (1,)), ((9, 8), (1,)), ((9, 40), (0,)), ((2, 6, 40), (1,))]
+    ("compute", "threads", "count"),
+    [
+        (lambda b, y: y, 1, 1),
+        (lambda b, y: b.add(ops.Reverse(b.add(ops.Tanh(y)), (0, 1))), 2, 1),
+        (lambda b, y: y, 3, 2),
+        (lambda b, y: b.add(ops.Transpose(b.add(ops.Reshape(y, result=tensor(20, 9))), (1, 0))), 1, 2),
+        (lambda b, y: sums_of_three(b, y), 1, 2),
+    ],
+    ids=["copy", "reversed", "few rows for each thread", "across rows", "sums"],
 )
-def test_others_have_a_launch_each(shape, dimensions) -> None:
-    """Operands that are parts of no common line, or that are hardly longer than the short ones."""
-    assert len(launches(expect_same(rolled(dimensions, shape, 3), [some(*shape)], target=IN_ORDER))) == 2
+def test_operands_are_written_row_by_row(compute, threads: int, count: int) -> None:
+    """Unless threads would have few rows, or one of them is read across rows, or computed by loops."""
+
+    def body(b, x, y):
+        return b.add(ops.Concatenate([b.add(ops.Negate(x)), compute(b, y)], 1))
+
+    program = program_of([tensor(9, 30), tensor(9, 20)], body)
+    target = replace(IN_ORDER, threads=threads)
+    assert len(launches(expect_same(program, [some(9, 30), some(9, 20, seed=1)], target=target))) == count
 
 
 def test_complex_parts_of_a_line() -> None:
