@@ -176,15 +176,16 @@ def fits_lanes(block: Block, indices: Iterable[Register], analysis: Analysis) ->
 
 
 def turned_loads(loop: Loop, index: Register, other: Register, analysis: Analysis) -> list[Load]:
-    """Returns the loads in a loop that are far apart along `index`, but neighbours along `other`, at places that depend
-    on nothing that the loop computes, and that are regular along both."""
+    """Returns the loads in a loop that are far apart along `index`, but neighbours along `other`, in either direction,
+    at places that depend on nothing that the loop computes, and that are regular along both."""
     found, own = [], {result for i in loop.body.instructions for result in i.results}
     for load in loop.body.instructions:
         if isinstance(load, Load):
             address = analysis.address(load.buffer, load.indices)
             regular = not any({index, other} & set(symbols(division.dividend)) for division in address.divisions())
             known = not any(symbol in own for symbol in address.symbols)
-            if regular and known and address.terms.get(index, 0) > 1 == address.terms.get(other, 0):
+            apart, near = (abs(address.terms.get(one, 0)) for one in (index, other))
+            if regular and known and apart > 1 == near:
                 found.append(load)
     return found
 

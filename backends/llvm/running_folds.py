@@ -4,18 +4,22 @@ it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import llvmlite.ir as ll
 
 from trivium.backends.llvm.apply import combine
 from trivium.backends.llvm.code import I32, I64, Code
+from trivium.backends.llvm.extremes import as_ordered, of_ordered
 from trivium.backends.llvm.folds import identity
 from trivium.backends.llvm.loops import counted
 from trivium.backends.llvm.memory import leading_mask
 from trivium.backends.llvm.numbers import i64
+from trivium.compiler.kernel.dtypes import FLOATS, bit_width
 from trivium.compiler.kernel.running import parts, running_fold
-from trivium.compiler.kernel.structure import Loop
+from trivium.compiler.kernel.structure import Apply, Loop
 from trivium.compiler.schedule import LoopSchedule
 
 if TYPE_CHECKING:
@@ -29,10 +33,10 @@ def emit_running_fold(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> N
     assert isinstance(extent, int), "its extent is known"
     made, term = found
     early, late = parts(loop, made)
-    code, builder, (index,), dtype = emitter.code, emitter.builder, loop.indices, made.result.dtype
-    neutral = identity(made.op, dtype)
+    code, builder, (index,), form = emitter.code, emitter.builder, loop.indices, _form(emitter.code, made)
+    neutral = identity(made.op, made.result.dtype)
     assert neutral is not None, "the fold has an identity"
-    nothing = code.splat(neutral, lanes)
+    nothing = form.of(code.splat(neutral, lanes))
 
     def chunk(position: ll.Value, before: ll.Value, mask: ll.Value | None) -> ll.Value:
         """Emits one vector; returns the fold up to its end, in every lane."""
@@ -40,24 +44,46 @@ def emit_running_fold(emitter: Emitter, loop: Loop, schedule: LoopSchedule) -> N
             emitter.values[index] = position
             for instruction in early:
                 emitter.emit(instruction)
-            folded = code.splat(emitter.value(term), lanes)
+            folded = form.of(code.splat(emitter.value(term), lanes))
             if mask is not None:
                 folded = builder.select(mask, folded, nothing)
             for width in (1 << step for step in range(lanes.bit_length() - 1)):
-                folded = combine(code, made.op, dtype, _moved(code, folded, nothing, width), folded)
-            emitter.values[made.result] = combine(code, made.op, dtype, before, folded)
+                folded = form.join(_moved(code, folded, nothing, width), folded)
+            emitter.values[made.result] = form.value(form.join(before, folded))
             for instruction in late:
                 emitter.emit(instruction)
-        return combine(code, made.op, dtype, before, code.shuffle(folded, (lanes - 1,) * lanes))
+        return form.join(before, code.shuffle(folded, (lanes - 1,) * lanes))
 
     rest = extent % lanes
-    carried = code.splat(emitter.value(loop.inits[0]), lanes)
+    carried = form.of(code.splat(emitter.value(loop.inits[0]), lanes))
     with counted(code, 0, extent - rest, lanes, [carried], nonempty=True) as each:
         each.next = [chunk(i64(each.index), each.carried[0], None)]
     (carried,) = each.carried
     if rest:
         carried = chunk(I64(extent - rest), carried, leading_mask(lanes, rest))
-    emitter.values[loop.carried[0]] = builder.extract_element(carried, I32(0))
+    emitter.values[loop.carried[0]] = builder.extract_element(form.value(carried), I32(0))
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How numbers are folded."""
+
+    of: Callable[[ll.Value], ll.Value]
+    join: Callable[[ll.Value, ll.Value], ll.Value]
+    value: Callable[[ll.Value], ll.Value]
+
+
+def _form(code: Code, made: Apply) -> _Form:
+    """Returns the form in which an operation folds numbers: that of values, or, for the largest or smallest floats,
+    integers in the same order, of which one instruction finds it."""
+    op, dtype = made.op, made.result.dtype
+    if dtype in FLOATS and op in ("maximum", "minimum"):
+        return _Form(
+            lambda value: as_ordered(code, op, dtype, value),
+            lambda a, b: combine(code, op, f"i{bit_width(dtype)}", a, b),
+            lambda ordered: of_ordered(code, dtype, ordered),
+        )
+    return _Form(lambda value: value, lambda a, b: combine(code, op, dtype, a, b), lambda folded: folded)
 
 
 def _moved(code: Code, vector: ll.Value, nothing: ll.Value, distance: int) -> ll.Value:

@@ -118,7 +118,8 @@ class _Squares:
         """Returns the elements that a load reads in a square. Rows beyond the last one are zeros or, if their number is
         only known at run time, repeat it."""
         emitter, code = self.emitter, self.emitter.code
-        step = emitter.analysis.address(load.buffer, load.indices).terms[self.index]
+        steps = emitter.analysis.address(load.buffer, load.indices).terms
+        step, backwards = steps[self.index], steps[self.other] < 0
         address, type_ = emitter.address(load.buffer, load.indices), memory_type(load.buffer.dtype)
         mask = None if vectors == self.lanes else memory.leading_mask(self.lanes, vectors)
         vector, rows = ll.VectorType(type_, self.lanes), list[ll.Value]()
@@ -126,7 +127,8 @@ class _Squares:
             if isinstance(count, int) and lane >= count:
                 rows.append(Literal(vector, "zeroinitializer"))
                 continue
-            place = Int(code, address.base) + minimum(lane, count - 1) * step
+            place = Int(code, address.base) + minimum(lane, count - 1) * step - (vectors - 1) * backwards
             pointer = emitter.builder.gep(address.pointer, [i64(place)], source_etype=type_)
             rows.append(memory.load_vector(code, pointer, vector, mask))
-        return [from_memory(code, vector, load.buffer.dtype) for vector in transposed(code, rows)[:vectors]]
+        found = [from_memory(code, vector, load.buffer.dtype) for vector in transposed(code, rows)[:vectors]]
+        return found[::-1] if backwards else found

@@ -57,14 +57,16 @@ def transpose(g: Generator) -> None:
 
 
 def turn(g: Generator) -> None:
-    """A transpose of an array with rows and columns of several vectors, or of what is computed from several arrays;
-    sometimes combined with another array."""
+    """A transpose of an array with rows and columns of several vectors, which may be reversed, or of what is computed
+    from several arrays; sometimes combined with another array."""
     largest = int(g.pick((40, 40, 160)))
     shape = (*[g.number(1, 3)] * g.number(0, 1), g.number(2, largest), g.number(2, 40))
     order = tuple(int(d) for d in g.rng.permutation(len(shape)))
     value = g.argument(shape, g.element())
     if not is_boolean(value.type.element_type) and g.chance(0.5):
         value = _of_neighbours(g, value)
+    if g.chance(0.3):
+        value = g.add(ops.Reverse(value, tuple(d for d in range(len(shape)) if g.chance(0.5))))
     result = g.add(ops.Transpose(value, order))
     g.offer(result)
     if not is_boolean(result.type.element_type) and g.chance(0.4):

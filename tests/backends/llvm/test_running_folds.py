@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.backends.harness import load
 from tests.backends.llvm.test_squares import scheduled
 from trivium.compiler.kernel import Kernel, KernelBuilder, Loop
+from trivium.compiler.kernel.dtypes import numpy_dtype
 from trivium.compiler.kernel.structure import walk
 
 KINDS = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "ui16": np.uint16, "i32": np.int32, "i64": np.int64}
@@ -53,6 +55,32 @@ def test_extremes_are_exact_and_nan_stays() -> None:
     start = np.maximum.accumulate(np.concatenate([x[:, :1], x + 1], axis=1), axis=1)[:, 1:]
     np.testing.assert_array_equal(y, 2 * start)
     assert np.isnan(y[1, 77:]).all()
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("fold", ["maximum", "minimum"])
+def test_extremes_of_all_floats(fold: str, dtype: str) -> None:
+    """Zeros of both signs, infinities, subnormal numbers and NaNs of both signs."""
+    kind, lowest = numpy_dtype(dtype), 4 * float(ml_dtypes.finfo(numpy_dtype(dtype)).smallest_subnormal)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, lowest, -lowest, 1, -2], kind)
+    x = np.random.default_rng(6).choice(special, (40, 70))
+    x[::3, 40], x[1::3, 50] = np.nan, -np.array(np.nan, kind)
+    b = KernelBuilder("extremes")
+    source, y = b.input("x", dtype, x.shape), b.output("y", dtype, x.shape)
+    with b.parallel(len(x)) as (i,), b.sequential(70, inits=[b.load(source, i, 0)], combiner=fold) as loop:
+        found = b.apply(fold, loop.carried[0], b.load(source, i, loop.index))
+        b.store(y, found, i, loop.index)
+        loop.yield_(found)
+    kernel = b.build()
+    assert scheduled(kernel, "x86-64-v4", inner(kernel)).lanes > 1
+    (found,) = load(kernel).execute(x)
+    # For NumPy, -0 is not less than 0, so that smaller numbers than all others stand for them.
+    ordered = np.where(x == 0, np.copysign(lowest / 4, x), x.astype(np.float64))
+    expected = FOLDS[fold].accumulate(ordered, axis=1)
+    zero = np.abs(expected) == lowest / 4
+    expected = np.where(zero, np.copysign(0, expected), expected)
+    np.testing.assert_array_equal(found.astype(np.float64), expected)
+    np.testing.assert_array_equal(np.signbit(found)[zero], np.signbit(expected)[zero])
 
 
 def inner(kernel: Kernel) -> Loop:

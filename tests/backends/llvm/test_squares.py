@@ -10,6 +10,7 @@ from trivium.backends.cpu.forms import prepared
 from trivium.backends.cpu.schedule import choose
 from trivium.backends.cpu.target import level
 from trivium.compiler.kernel import Kernel, KernelBuilder
+from trivium.compiler.kernel.index import constant, variable
 from trivium.compiler.kernel.structure import Loop, walk
 from trivium.compiler.schedule import LoopSchedule
 
@@ -55,6 +56,23 @@ def test_booleans_are_bytes_that_are_not_zero(shape: tuple[int, ...]) -> None:
         b.store(y, b.load(x, *outer, i, j), *outer, j, i)
     kernel, given = b.build(), np.random.default_rng(4).integers(0, 3, shape).astype(np.uint8).view(bool)
     np.testing.assert_array_equal(run(kernel, given).view(np.uint8), given.view(np.uint8).swapaxes(-1, -2) != 0)
+
+
+@pytest.mark.parametrize("backwards", [(True, False), (False, True), (True, True)], ids=["rows", "columns", "both"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_and_columns_are_read_backwards(shape: tuple[int, ...], backwards: tuple[bool, bool]) -> None:
+    """As by a rotation."""
+    b = KernelBuilder("rotation")
+    *batch, rows, columns = shape
+    x, y = b.input("x", "f32", shape), b.output("y", "f32", (*batch, columns, rows))
+    with b.parallel(*batch, columns, rows) as (*outer, j, i):
+        sides = zip((rows, columns), (i, j), backwards, strict=True)
+        place = [constant(extent - 1) - variable(at) if turn else variable(at) for extent, at, turn in sides]
+        b.store(y, b.load(x, *outer, *place), *outer, j, i)
+    kernel, given = b.build(), np.random.default_rng(5).normal(size=shape).astype(np.float32)
+    assert scheduled(kernel, "x86-64-v4").turned is not None
+    axes = [axis for axis, turn in zip((-2, -1), backwards, strict=True) if turn]
+    np.testing.assert_array_equal(run(kernel, given), np.flip(given, axes).swapaxes(-1, -2))
 
 
 def test_the_schedule_has_squares() -> None:
