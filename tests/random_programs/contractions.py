@@ -90,6 +90,15 @@ def transposed_product(g: Generator) -> None:
     epilogue(g, g.add(ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers((), (), (0,), (0,)))), 1)
 
 
+def resized_lines(g: Generator) -> None:
+    """Lines of a few numbers for each point, multiplied along their length, with the points' numbers last."""
+    element = g.element(is_float)
+    lines, terms, numbers, points = g.number(1, 20), g.number(1, 40), g.number(2, 9), g.number(1, 40)
+    lhs, rhs = g.argument((lines, terms, numbers), element), g.argument((terms, points), element)
+    found = g.add(ops.DotGeneral(lhs, rhs, ops.DotDimensionNumbers((), (), (1,), (0,))))
+    epilogue(g, g.add(ops.Transpose(found, (0, 2, 1))), 2)
+
+
 def of_a_stack(g: Generator) -> None:
     """Products with one of several matrices, whose number is an argument."""
     element, kind = g.element(is_float), g.pick((I32, I64))
@@ -416,6 +425,7 @@ FAMILIES = (
     long_sums,
     long_rows,
     transposed_product,
+    resized_lines,
     of_a_stack,
     *(segments,) * 2,
     *(narrow_product,) * 2,

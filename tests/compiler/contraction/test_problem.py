@@ -49,6 +49,20 @@ def test_orienting_keeps_the_results(name: str, channels_last: bool) -> None:
     assert oriented.swapped is not channels_last, "the columns are what is contiguous in the result"
 
 
+@pytest.mark.parametrize(("colors", "columns", "batch"), [(3, 12, 1), (7, 28, 1), (8, 8, 4)])
+def test_a_few_neighbours_are_joined_by_other_columns(colors: int, columns: int, batch: int) -> None:
+    """Lines of images, which are resized along their length of five, to six."""
+    line, color, length, other = (Axis(extent) for extent in (4, colors, 5, 6))
+    lhs = Index({line: 5 * colors, length: colors, color: 1})
+    rhs, out = Index({length: 6, other: 1}), Index({line: 6 * colors, other: colors, color: 1})
+    groups = (AxisGroup(axes) for axes in ((), (line, color), (other,), (length,)))
+    problem = Problem(*groups, Access(lhs), Access(rhs), Access(out))
+    oriented = orient(problem)
+    assert (oriented.columns.extent, oriented.batch.extent) == (columns, batch)
+    assert by_result(oriented) == by_result(problem)
+    assert meaning(canonicalize(oriented)) == meaning(oriented)
+
+
 @pytest.mark.parametrize("channels_last", [True, False])
 @pytest.mark.parametrize("name", CASES)
 def test_the_canonical_form_keeps_flat_indices(name: str, channels_last: bool) -> None:
