@@ -3,9 +3,13 @@ Abramowitz and Stegun, the source of every formula for which no other is named."
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from trivium.ir.declare import Op
 from trivium.ir.decompositions.coefficients import (
     ERF_INV,
     ERF_SMALL,
@@ -167,18 +171,24 @@ def _digamma_positive(x: Tensor) -> Tensor:
 
 
 @decomposition(Zeta, precision=F64)
-def zeta(x, q):
-    return _zeta(x, q)
+def zeta(x, q, op):
+    return _zeta(x, q, _is_short(op))
 
 
-def _zeta(x: Tensor, q: Tensor) -> Tensor:
+def _is_short(op: Op) -> bool:
+    """Whether the result is rounded to f32 or less, for which shorter series are precise."""
+    return op.result_types[0].element_type.width < F64.width
+
+
+def _zeta(x: Tensor, q: Tensor, short: bool) -> Tensor:
     """For negative q and integer x: the sum of (q + n)^-x over all integers n, minus the terms with negative n."""
     above = q - floor(q)
     finite = x < math.inf
     whole, even = floor(x).equals(x) & finite, floor(x * 0.5).equals(x * 0.5) & finite
-    both = _zeta_series(x, 1 - above) - _zeta_series(x, 1 - q)
-    reflected = _zeta_series(x, above) + where(even, both, -both)
-    found = where(q < 0, where(whole, reflected, x.like(math.nan)), _zeta_series(x, q))
+    found = _zeta_series(x, where(q < 0, above, q), short)
+    both = _zeta_series(x, 1 - above, short) - _zeta_series(x, 1 - q, short)
+    reflected = found + where(even, both, -both)
+    found = where(q < 0, where(whole, reflected, x.like(math.nan)), found)
     pole = (q <= 0) & floor(q).equals(q)
     found = where(pole, where(even, x.like(math.inf), x.like(math.nan)), found)
     found = where(x.equals(math.inf) & (q > 0), where(q > 1, x.like(0), where(q < 1, x, x.like(1))), found)
@@ -187,25 +197,31 @@ def _zeta(x: Tensor, q: Tensor) -> Tensor:
     return where((x < 1) | x.differs(x) | q.differs(q), x.like(math.nan), found)
 
 
-def _zeta_series(x: Tensor, q: Tensor) -> Tensor:
-    """Twelve terms, and the Euler-Maclaurin formula (A&S 23.1.30) for the rest. The smallest terms are added first."""
-    rest = q + 12
+def _zeta_series(x: Tensor, q: Tensor, short: bool) -> Tensor:
+    """Eight terms, and the Euler-Maclaurin formula (A&S 23.1.30) for the rest: up to 2e-18 of the result are missing, or
+    4e-10 of a short one. The smallest terms are added first."""
+    count, corrections, opposite = *((4, 5) if short else (8, 10)), -x
+
+    def power(base: Tensor) -> Tensor:
+        return exp(opposite * log(base)) if short else base**opposite
+
+    rest = q + count
     factor = x / rest
     series = factor.like(0)
-    tail = rest**-x
-    for k, bernoulli in enumerate(EVEN_BERNOULLI, 1):
+    tail = power(rest)
+    for k, bernoulli in enumerate(EVEN_BERNOULLI[:corrections], 1):
         series = series + factor * (bernoulli / math.factorial(2 * k))
         factor = factor * ((x + (2 * k - 1)) / rest) * ((x + 2 * k) / rest)
     total = where(tail.equals(0), tail, tail * (series + (rest / (x - 1) + 0.5)))
-    for n in reversed(range(12)):
-        total = total + (q + n) ** -x
+    for n in reversed(range(count)):
+        total = total + power(q + n)
     return total
 
 
 @decomposition(Polygamma, precision=F64)
-def polygamma(n, x):
+def polygamma(n, x, op):
     """(-1)^(n+1) n! zeta(n + 1, x) (A&S 6.4.10)"""
-    tail = _zeta(n + 1, x)
+    tail = _zeta(n + 1, x, _is_short(op))
     size = exp(_lgamma(n + 1) + log(abs(tail))) * sign(tail)
     size = where(tail.equals(0) | abs(tail).equals(math.inf), tail, size)
     found = where(floor(n * 0.5).equals(n * 0.5), -size, size)
@@ -217,12 +233,19 @@ def polygamma(n, x):
 
 
 @decomposition(BesselI1e, precision=F64)
-def bessel_i1e(operand):
+def bessel_i1e(operand, op):
     """Two series of Chebyshev polynomials, up to 8 and above."""
-    x, magnitude = operand, abs(operand)
-    near = _chebyshev(magnitude * 0.5 - 2, I1E_NEAR) * magnitude
-    far = _chebyshev(32 / magnitude - 2, I1E_FAR) / sqrt(magnitude)
+    x, magnitude, series = operand, abs(operand), _short_chebyshev if _is_short(op) else _chebyshev
+    near = series(magnitude * 0.5 - 2, I1E_NEAR) * magnitude
+    far = series(32 / magnitude - 2, I1E_FAR) / sqrt(magnitude)
     return where(magnitude <= 8, near, far) * sign(x)
+
+
+def _short_chebyshev(x: Tensor, coefficients: Sequence[float]) -> Tensor:
+    """The polynomial that remains of a series without its smallest coefficients."""
+    *kept, last = itertools.dropwhile(lambda coefficient: abs(coefficient) < 1e-10, coefficients)
+    powers = np.polynomial.chebyshev.cheb2poly([last / 2, *reversed(kept)])
+    return polynomial(x * 0.5, powers[::-1].tolist())
 
 
 def _chebyshev(x: Tensor, coefficients: Sequence[float]) -> Tensor:
