@@ -49,9 +49,9 @@ AMX = {
 }
 """Instructions that multiply tiles, by LLVM's names of the features. Those of bytes take them with and without sign."""
 
-VNNI = MatrixInstruction(1, 16, 4, "i8", "i32", speed=3)
+VNNI, AVX_VNNI = (MatrixInstruction(1, lanes, 4, "i8", "i32", speed=3) for lanes in (16, 8))
 PAIRS = MatrixInstruction(1, 16, 2, "bf16", "f32", speed=2)
-"""AVX-512's products of four bytes, and of two numbers of bf16, in each lane."""
+"""Products of four bytes, of AVX-512 and of AVX, and AVX-512's of two numbers of bf16, in each lane."""
 
 
 def words(vector_bytes: int) -> MatrixInstruction:
@@ -198,6 +198,7 @@ def host() -> CpuTarget:
         matrix_instructions=(
             *(one for name, one in AMX.items() if features.get(name)),
             *((VNNI,) if features.get("avx512vnni") and features.get("avx512bw") else ()),
+            *((AVX_VNNI,) if features.get("avxvnni") and vector_bytes == 32 else ()),
             *((words(vector_bytes),) if x86 and (vector_bytes < 64 or features.get("avx512bw")) else ()),
             # Intel's processors multiply vectors of f32 twice as fast; only AMD's have SSE4a.
             *((PAIRS,) if all(map(features.get, ("avx512bf16", "avx512bw", "sse4a"))) else ()),

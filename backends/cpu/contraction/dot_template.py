@@ -78,6 +78,8 @@ class Dots(Groups):
     """Groups of four bytes, whose products are added in i32. `unsigned_lhs`: the bytes of lhs are the ones without
     sign."""
 
+    INSTRUCTIONS: ClassVar = {8: "llvm.x86.avx512.vpdpbusd.256", 16: "llvm.x86.avx512.vpdpbusd.512"}
+
     def __init__(self, like: Vectors, unsigned_lhs: bool) -> None:
         super().__init__(like)
         self.unsigned_lhs = unsigned_lhs
@@ -85,7 +87,7 @@ class Dots(Groups):
     def fused(self, a: ll.Value, b: ll.Value, c: ll.Value) -> ll.Value:
         """Returns `c` and the products of the bytes of `a`, of lhs, and `b`, of rhs."""
         factors = (a, b) if self.unsigned_lhs else (b, a)
-        return self.call("llvm.x86.avx512.vpdpbusd.512", self.vector, c, *factors)
+        return self.call(self.INSTRUCTIONS[self.lanes], self.vector, c, *factors)
 
 
 class Words(Groups):

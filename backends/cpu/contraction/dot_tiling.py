@@ -5,6 +5,7 @@ together (`matrix_packing.py`)."""
 from __future__ import annotations
 
 from trivium.backends.cpu.contraction import tiling
+from trivium.backends.cpu.contraction.matrix_packing import LANES
 from trivium.backends.cpu.contraction.matrix_tiling import PANELS_TOGETHER, interleaves, is_mostly_padding
 from trivium.backends.cpu.contraction.tiling import Knobs, Reduction, Rhs, Split, Tiling
 from trivium.compiler.contraction.problem import Problem, lies_across
@@ -25,7 +26,8 @@ def choose(
     operands are `alike`, the sign bits of one are flipped, which is packed for it."""
     lanes, rows, columns, total = matrix.columns, problem.rows, problem.columns, problem.reduction.extent
     constant = constant_rhs and interleaves(problem, matrix)
-    if matrix.widens and not constant:
+    # Only vectors of AVX-512 are packed during the run.
+    if not constant and (matrix.widens or lanes < LANES):
         return None
     alike = alike and not matrix.widens
     along = lies_across(problem.rhs, problem.reduction, columns)

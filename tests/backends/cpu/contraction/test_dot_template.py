@@ -22,22 +22,31 @@ from tests.backends.cpu.contraction.cases import (
 )
 from tests.backends.cpu.contraction.tiles import BF16, BYTES, PLAIN, TURNED, assembly, bytes_of
 from trivium.backends.cpu.contraction.kernels import Lowering
-from trivium.backends.cpu.target import PAIRS, VNNI, CpuTarget, emulated, host, level
+from trivium.backends.cpu.target import AVX_VNNI, PAIRS, VNNI, CpuTarget, emulated, host, level
 
-TARGET = replace(host(), matrix_instructions=(VNNI,))
-"""This processor, without its instructions for tiles."""
 SIGNS = list(product(BYTES, repeat=2))
-
-has_dots = pytest.mark.skipif(
-    VNNI not in host().matrix_instructions, reason="this processor does not add products of bytes in lanes"
-)
+WIDE = replace(host(), matrix_instructions=(VNNI,))
+"""This processor with instructions for four bytes in vectors of AVX-512 only, which are packed during the run, too."""
 
 
-def assert_exact(
-    case: Case, wanted: np.ndarray, constants: set[str], threads: int = 1, target: CpuTarget = TARGET
-) -> None:
+def assert_exact(case: Case, wanted: np.ndarray, constants: set[str], target: CpuTarget, threads: int = 1) -> None:
     assert Lowering(case.kernel, target, frozenset(constants)).tiling.matrix is target.matrix_instructions[0]
     np.testing.assert_array_equal(case.run(constants, threads, target), wanted.astype(np.int32))
+
+
+@pytest.fixture(params=["avx512vnni", "avxvnni"])
+def dots(request: pytest.FixtureRequest) -> CpuTarget:
+    """This processor with instructions for four bytes only, in vectors of AVX-512 or of AVX."""
+    if f"+{request.param}" not in host().features.split(","):
+        pytest.skip("this processor does not add products of bytes in lanes")
+    if request.param == "avxvnni":
+        return replace(emulated("x86-64-v3"), matrix_instructions=(AVX_VNNI,))
+    return WIDE
+
+
+has_wide_dots = pytest.mark.skipif(
+    VNNI not in host().matrix_instructions, reason="this processor does not add products of bytes in AVX-512's lanes"
+)
 
 
 @pytest.fixture(params=["x86-64-v2", "x86-64-v3", "x86-64-v4"])
@@ -49,29 +58,32 @@ def widening(request: pytest.FixtureRequest) -> CpuTarget:
     return found
 
 
-@has_dots
 @pytest.mark.parametrize(("one", "other"), SIGNS)
 @pytest.mark.parametrize("rows", [1, 5, 40])
-def test_bytes_with_and_without_sign(one: str, other: str, rows: int) -> None:
-    """Packed in advance and during the run, with one tile or several; terms that are not whole groups, and two
-    blocks."""
-    for terms in (129, 4228):
+def test_bytes_with_and_without_sign(dots: CpuTarget, one: str, other: str, rows: int) -> None:
+    """With one tile or several, and one block or two."""
+    for terms in (128, 4228):
         lhs, rhs = bytes_of(one, 1, rows, terms), bytes_of(other, 1, terms, 50)
         wanted = lhs.astype(np.int32) @ rhs.astype(np.int32)
-        if terms % 4 == 0:
-            assert_exact(matmul(lhs, rhs), wanted, {"rhs"})
-        elif rows > 5:
-            assert_exact(matmul(lhs, rhs), wanted, set(), threads=2)
-            assert_exact(matmul(lhs, rhs, (TURNED, TURNED, TURNED)), wanted, set())
+        assert_exact(matmul(lhs, rhs), wanted, {"rhs"}, dots)
 
 
-@has_dots
+@has_wide_dots
+@pytest.mark.parametrize(("one", "other"), SIGNS)
+def test_bytes_that_are_packed_during_the_run(one: str, other: str) -> None:
+    """Terms that are not whole groups."""
+    lhs, rhs = bytes_of(one, 1, 40, 129), bytes_of(other, 1, 129, 50)
+    wanted = lhs.astype(np.int32) @ rhs.astype(np.int32)
+    assert_exact(matmul(lhs, rhs), wanted, set(), WIDE, threads=2)
+    assert_exact(matmul(lhs, rhs, (TURNED, TURNED, TURNED)), wanted, set(), WIDE)
+
+
 @pytest.mark.parametrize(("one", "other"), [(-128, -128), (-128, 127), (255, 255), (255, -128)])
-def test_sums_of_extreme_bytes(one: int, other: int) -> None:
+def test_sums_of_extreme_bytes(dots: CpuTarget, one: int, other: int) -> None:
     """Neither pairs of products nor sums saturate; those of 33 thousand products of bytes without sign wrap."""
     lhs, rhs = (np.full(shape, number, np.uint8 if number > 127 else np.int8)
                 for shape, number in (((1, 20, 33100), one), ((1, 33100, 20), other)))  # fmt: skip
-    assert_exact(matmul(lhs, rhs), lhs.astype(np.int32) @ rhs.astype(np.int32), set())
+    assert_exact(matmul(lhs, rhs), lhs.astype(np.int32) @ rhs.astype(np.int32), {"rhs"}, dots)
 
 
 CONVOLUTIONS = {
@@ -81,16 +93,24 @@ CONVOLUTIONS = {
 }
 
 
-@has_dots
 @pytest.mark.parametrize(("one", "other"), SIGNS)
-@pytest.mark.parametrize("name", CONVOLUTIONS)
-def test_convolutions(name: str, one: str, other: str) -> None:
+@pytest.mark.parametrize("name", ["padded", "grouped"])
+def test_convolutions(dots: CpuTarget, name: str, one: str, other: str) -> None:
     """Padding is zero, also where sign bits are flipped."""
+    assert_convolves(name, one, other, {"rhs"}, dots)
+
+
+@has_wide_dots
+@pytest.mark.parametrize(("one", "other"), SIGNS)
+def test_convolutions_of_a_few_features(one: str, other: str) -> None:
+    assert_convolves("a few features", one, other, set(), WIDE)
+
+
+def assert_convolves(name: str, one: str, other: str, constants: set[str], target: CpuTarget) -> None:
     image, kernel, window = CONVOLUTIONS[name]
     lhs, rhs = bytes_of(one, *image), bytes_of(other, *kernel)
     wanted = reference(lhs.astype(np.int32), rhs.astype(np.int32), window)
-    constants = {"rhs"} if image[1] % 4 == 0 else set()
-    assert_exact(convolution(lhs, rhs, window, LAYOUTS["channels last"]), wanted, constants)
+    assert_exact(convolution(lhs, rhs, window, LAYOUTS["channels last"]), wanted, constants, target)
 
 
 @pytest.mark.parametrize(("one", "other"), SIGNS)
@@ -101,7 +121,7 @@ def test_bytes_that_are_extended(widening: CpuTarget, one: str, other: str, rows
         lhs, rhs = bytes_of(one, 1, rows, terms), bytes_of(other, 1, terms, 50)
         wanted = lhs.astype(np.int32) @ rhs.astype(np.int32)
         for order in (PLAIN, TURNED):
-            assert_exact(matmul(lhs, rhs, (order, PLAIN, PLAIN)), wanted, {"rhs"}, threads, widening)
+            assert_exact(matmul(lhs, rhs, (order, PLAIN, PLAIN)), wanted, {"rhs"}, widening, threads)
 
 
 @pytest.mark.parametrize(("one", "other"), [(-128, -128), (255, 255), (255, -128)])
@@ -110,25 +130,27 @@ def test_sums_of_extreme_bytes_that_are_extended(widening: CpuTarget, one: int, 
     lhs, rhs = (np.full(shape, number, np.uint8 if number > 127 else np.int8)
                 for shape, number in (((1, 20, 33100), one), ((1, 33100, 20), other)))  # fmt: skip
     wanted = lhs.astype(np.int32) @ rhs.astype(np.int32)
-    assert_exact(matmul(lhs, rhs), wanted, {"rhs"}, target=widening)
+    assert_exact(matmul(lhs, rhs), wanted, {"rhs"}, widening)
 
 
 @pytest.mark.parametrize(("one", "other"), SIGNS)
 @pytest.mark.parametrize("name", ["padded", "grouped"])
 def test_convolutions_of_bytes_that_are_extended(widening: CpuTarget, name: str, one: str, other: str) -> None:
-    image, kernel, window = CONVOLUTIONS[name]
-    lhs, rhs = bytes_of(one, *image), bytes_of(other, *kernel)
-    wanted = reference(lhs.astype(np.int32), rhs.astype(np.int32), window)
-    assert_exact(convolution(lhs, rhs, window, LAYOUTS["channels last"]), wanted, {"rhs"}, target=widening)
+    assert_convolves(name, one, other, {"rhs"}, widening)
 
 
+@pytest.mark.parametrize(
+    ("name", "feature", "instruction", "registers"),
+    [("x86-64-v4", "avx512vnni", VNNI, "%zmm"), ("x86-64-v3", "avxvnni", AVX_VNNI, "%ymm")],
+)
 @pytest.mark.parametrize(("one", "other"), SIGNS)
-def test_the_instruction_is_emitted(one: str, other: str) -> None:
+def test_the_instruction_is_emitted(one, other, name: str, feature: str, instruction, registers: str) -> None:
     """Not those that saturate."""
-    plain = level("x86-64-v4")
-    target = replace(plain, features=f"{plain.features},+avx512vnni", matrix_instructions=(VNNI,))
-    listing = assembly(matmul(bytes_of(one, 1, 64, 128), bytes_of(other, 1, 128, 64), (PLAIN,) * 3), target)
-    assert "vpdpbusd\t" in listing
+    plain = level(name)
+    target = replace(plain, features=f"{plain.features},+{feature}", matrix_instructions=(instruction,))
+    case = matmul(bytes_of(one, 1, 64, 128), bytes_of(other, 1, 128, 64), (PLAIN,) * 3)
+    listing = assembly(case, target, frozenset({"rhs"}))
+    assert any("vpdpbusd\t" in line and registers in line for line in listing.splitlines())
     assert "vpdpbusds" not in listing
     assert "vpmaddubsw" not in listing
 

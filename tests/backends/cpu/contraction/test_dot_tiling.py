@@ -12,7 +12,7 @@ from tests.backends.cpu.contraction.tiles import PLAIN, TURNED, bytes_of, with_t
 from trivium.backends.cpu.contraction.dot_tiling import has_registers_for_row
 from trivium.backends.cpu.contraction.kernels import Lowering
 from trivium.backends.cpu.contraction.tiling import MOST_ROWS, Rhs, Tiling
-from trivium.backends.cpu.target import AMX, PAIRS, VNNI, CpuTarget, level
+from trivium.backends.cpu.target import AMX, AVX_VNNI, PAIRS, VNNI, CpuTarget, level
 
 TARGET = replace(level("x86-64-v4"), matrix_instructions=(VNNI,))
 
@@ -43,6 +43,13 @@ def test_few_rows() -> None:
     assert tiling(6, 64, 128, False).matrix is VNNI
     assert tiling(2, 64, 128, False, order=TURNED).matrix is VNNI
     assert tiling(64, 2, 9, False).matrix is None
+
+
+def test_short_vectors() -> None:
+    """Those of AVX multiply constants, which are packed in advance."""
+    target = replace(level("x86-64-v3"), matrix_instructions=(AVX_VNNI,))
+    assert tiling(1, 64, 128, True, target=target).matrix is AVX_VNNI
+    assert tiling(64, 64, 128, False, target=target).matrix is None
 
 
 def test_a_row_for_sign_bits() -> None:
