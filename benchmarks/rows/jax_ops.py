@@ -81,6 +81,14 @@ def homogeneous(points: jax.Array) -> jax.Array:
     return jnp.concatenate([points, jnp.ones((points.shape[0], 1))], -1)
 
 
+def take_along_rows(x: jax.Array, at: jax.Array) -> jax.Array:
+    return jnp.take_along_axis(x, at, 1, mode="clip")
+
+
+def places(rows: int, columns: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, columns, (rows, columns), np.int32)
+
+
 def medians(image: jax.Array) -> jax.Array:
     """The median of each pixel and its neighbours."""
     moved = [jnp.roll(image, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1)]
@@ -108,6 +116,10 @@ ROWS = (
     row("u32 quotients 1024x1024", lambda x, y: x // (y >> 16), positive(0), positive(1)),
     row("polynomial of degree 7, 1M", lambda x: jnp.polyval(jnp.arange(8.0), x), uniform(1024, 1024)),
     row("quantiles of the normal distribution, 1M", jax.scipy.special.ndtri, uniform(1024, 1024)),
+    row("trigamma 100k", jax.grad(lambda x: jax.scipy.special.digamma(x).sum()), 0.1 + uniform(100_000)),
+    row("modified Bessel function 100k", jax.scipy.special.i1e, normal(100_000)),
+    row("take along rows 1024x1024", take_along_rows, normal(1024, 1024), places(1024, 1024)),
+    row("resizing 64x64x3 to 112x112x3", lambda x: jax.image.resize(x, (112, 112, 3), "bilinear"), uniform(64, 64, 3)),
     row("FFT of 8 planes 128x128", jnp.fft.fft2, PLANES.astype(np.complex64)),
     row("cheapest paths 300x300", cheapest_paths, uniform(300, 300), quick=True),
     row("8 experts of 256x512, 512 rows", jax.lax.ragged_dot, *EXPERTS),

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trivium.ir.declare import Op
 from trivium.ir.decompositions.coefficients import (
     ERF_INV,
     ERF_SMALL,
@@ -35,7 +34,7 @@ from trivium.ir.decompositions.tensors import (
 )
 from trivium.ir.ops import BesselI1e, Digamma, Erf, Erfc, ErfInv, Lgamma, Polygamma, Zeta
 from trivium.ir.ops.special import DIGAMMA_ZERO, DIGAMMA_ZERO_REST, EULER, EVEN_BERNOULLI, zetas
-from trivium.ir.types import F32, F64
+from trivium.ir.types import F32, F64, TensorType
 
 # The error function
 
@@ -171,13 +170,13 @@ def _digamma_positive(x: Tensor) -> Tensor:
 
 
 @decomposition(Zeta, precision=F64)
-def zeta(x, q, op):
-    return _zeta(x, q, _is_short(op))
+def zeta(x, q, result):
+    return _zeta(x, q, _is_short(result))
 
 
-def _is_short(op: Op) -> bool:
-    """Whether the result is rounded to f32 or less, for which shorter series are precise."""
-    return op.result_types[0].element_type.width < F64.width
+def _is_short(result: TensorType) -> bool:
+    """Whether a result is rounded to f32 or less, for which shorter series are precise."""
+    return result.element_type.width < F64.width
 
 
 def _zeta(x: Tensor, q: Tensor, short: bool) -> Tensor:
@@ -219,9 +218,9 @@ def _zeta_series(x: Tensor, q: Tensor, short: bool) -> Tensor:
 
 
 @decomposition(Polygamma, precision=F64)
-def polygamma(n, x, op):
+def polygamma(n, x, result):
     """(-1)^(n+1) n! zeta(n + 1, x) (A&S 6.4.10)"""
-    tail = _zeta(n + 1, x, _is_short(op))
+    tail = _zeta(n + 1, x, _is_short(result))
     size = exp(_lgamma(n + 1) + log(abs(tail))) * sign(tail)
     size = where(tail.equals(0) | abs(tail).equals(math.inf), tail, size)
     found = where(floor(n * 0.5).equals(n * 0.5), -size, size)
@@ -233,9 +232,9 @@ def polygamma(n, x, op):
 
 
 @decomposition(BesselI1e, precision=F64)
-def bessel_i1e(operand, op):
+def bessel_i1e(operand, result):
     """Two series of Chebyshev polynomials, up to 8 and above."""
-    x, magnitude, series = operand, abs(operand), _short_chebyshev if _is_short(op) else _chebyshev
+    x, magnitude, series = operand, abs(operand), _short_chebyshev if _is_short(result) else _chebyshev
     near = series(magnitude * 0.5 - 2, I1E_NEAR) * magnitude
     far = series(32 / magnitude - 2, I1E_FAR) / sqrt(magnitude)
     return where(magnitude <= 8, near, far) * sign(x)

@@ -138,7 +138,7 @@ class RangeVariant(Variant):
         listed = torch.tensor([*free, *self.extents[number]], dtype=torch.int64, device="cpu")
         places = range(listed.data_ptr(), listed.data_ptr() + listed.nbytes, listed.itemsize)
         assert self.results is not None
-        made = [_empty_strided_cpu(*result) for result in self.results]
+        made = self._new_results(self.results)
         tensors, drawn, results = ([x.data_ptr() for x in listed] for listed in (taken, given[count:], made))
         self.execute_at([*tensors, *places[: len(free)], *drawn, *places[len(free) :], *results])
         return [self._existing(index, x, number) for index, x in enumerate(made)]

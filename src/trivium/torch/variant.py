@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from trivium.importers.pytorch.outputs import OnMeta
 from trivium.importers.pytorch.symbols import has_symbols
 from trivium.importers.pytorch.types import DTYPES, resolved, to_array, to_tensor
 from trivium.ir.types import TensorType
+from trivium.torch.huge_pages import LEAST, on_huge_pages
 from trivium.torch.in_place import replaced_arguments
 from trivium.torch.layouts import TensorLayouts
 from trivium.torch.parameters import Parameters
@@ -65,6 +67,7 @@ class Variant:
         made = [] if is_dynamic else [self._described(i, kind, layouts) for i, kind in enumerate(kinds)]
         replacing = [index for index, _, _ in self.replaced]
         self.results = None if is_dynamic else [x for i, x in enumerate(made) if i not in replacing]
+        self.large = [index for index, result in enumerate(self.results or ()) if _nbytes(result) >= LEAST]
         self.strides = {i: strides for i, strides in layouts.strides.items() if i not in self.returned}
         results = [x for x in views if isinstance(x.base, ResultIndex)]
         self.open = {x.base.index: x for x in results if has_symbols(x.view.base_meta)}
@@ -119,8 +122,14 @@ class Variant:
             for index, order in self.returned.items():
                 made[index] = made[index].permute(order)
             return made
-        made = self._with_replaced([_empty_strided_cpu(*result) for result in self.results], given)
+        made = self._with_replaced(self._new_results(self.results), given)
         self.execute_at([tensor.data_ptr() for tensor in (*given, *made)])
+        return made
+
+    def _new_results(self, described: Sequence[Described]) -> list[torch.Tensor]:
+        made = [_empty_strided_cpu(*result) for result in described]
+        for index in self.large:
+            on_huge_pages(made[index])
         return made
 
     def _with_replaced(self, made: list[torch.Tensor], given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -146,6 +155,11 @@ class Variant:
 def _numbers(output: ViewIndex, made: Sequence[torch.Tensor]) -> Numbers:
     """Returns the sizes and places that the program has computed for a view."""
     return {x: int(made[at.index]) if isinstance(at, SizeIndex) else at for x, at in output.numbers.items()}
+
+
+def _nbytes(result: Described) -> int:
+    shape, _, kind = result
+    return math.prod(shape) * kind.itemsize
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
