@@ -87,9 +87,14 @@ def worth_storing(op: Operation, target: Target) -> bool:
     return element_cost(op) >= target.recompute_cost
 
 
+def takes_loop(op: Operation) -> bool:
+    """Whether computing one element takes a loop."""
+    return type(op) in REPEATING or is_reduction(op)
+
+
 def takes_loop_or_branch(op: Operation) -> bool:
     """Whether computing one element takes a loop or a branch."""
-    return type(op) in REPEATING or type(op) in BRANCHING or is_reduction(op)
+    return takes_loop(op) or type(op) in BRANCHING
 
 
 def as_cheap_as_loading(op: Operation, target: Target) -> bool:

@@ -18,6 +18,7 @@ from trivium.backends.llvm.narrow import (
     held_type,
     is_narrow,
     memory_type,
+    reordered,
     rounded,
     sign_bit,
     to_memory,
@@ -137,14 +138,12 @@ def _compare(code: Code, instruction: Apply, dtype: str, a: ll.Value, b: ll.Valu
 
 
 def _ordered_bits(code: Code, value: ll.Value, dtype: str) -> ll.Value:
-    """Returns integers that are ordered as the floats are in total order: -NaN < -inf < ... < -0 < 0 < ... < inf <
-    NaN. Narrow floats with several NaNs have their own bits ordered, since all of these become the same f32."""
-    bits, width = value, 8 * storage_bytes(dtype)
-    if sign_bit(dtype) != 1 << (width - 1):
-        wide = widened(code, value, dtype)
-        width = 64 if element(wide.type) == F64 else 32
-        bits = code.bits(wide, ll.IntType(width))
-    return code.builder.xor(bits, code.lshr(code.ashr(bits, width - 1), 1))
+    """Returns integers that are ordered as the floats are in total order. Narrow floats with several NaNs have their
+    own bits ordered, since all of these become the same f32."""
+    if sign_bit(dtype) == 1 << (8 * storage_bytes(dtype) - 1):
+        return reordered(code, value)
+    wide = widened(code, value, dtype)
+    return reordered(code, code.bits(wide, ll.IntType(64 if element(wide.type) == F64 else 32)))
 
 
 def _bitcast(code: Code, value: ll.Value, source: str, target: str) -> ll.Value:

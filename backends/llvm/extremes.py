@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import llvmlite.ir as ll
 
 from trivium.backends.llvm.code import F64, I32, I64, Code, element
-from trivium.backends.llvm.narrow import held_type, rounded, widened
+from trivium.backends.llvm.narrow import held_type, reordered, rounded, widened
 from trivium.backends.llvm.whole_vectors import extreme
 from trivium.compiler.kernel.dtypes import bit_width
 
@@ -91,14 +91,13 @@ def as_ordered(code: Code, operation: str, dtype: str, value: ll.Value) -> ll.Va
     becomes the result of every fold."""
     width = bit_width(dtype)
     result = (1 << (width - 1)) - 1 if operation == "maximum" else -(1 << (width - 1))
-    ordered = of_ordered(code, f"i{width}", code.bits(value, ll.IntType(width)))
+    ordered = reordered(code, code.bits(value, ll.IntType(width)))
     return code.select(code.is_nan(widened(code, value, dtype)), code.like(ordered, result), ordered)
 
 
 def of_ordered(code: Code, dtype: str, ordered: ll.Value) -> ll.Value:
     """Returns the held values of `dtype` for such integers."""
-    signs = code.ashr(ordered, bit_width(dtype) - 1)
-    return code.bits(code.builder.xor(ordered, code.lshr(signs, 1)), held_type(dtype))
+    return code.bits(reordered(code, ordered), held_type(dtype))
 
 
 def _better(code: Code, operation: str, a: ll.Value, b: ll.Value) -> ll.Value:

@@ -11,7 +11,20 @@ from dataclasses import dataclass
 import llvmlite.ir as ll
 import numpy as np
 
-from trivium.backends.llvm.code import BF16, F32, F64, I1, I16, I32, Code, Number, literal, shaped, undefined
+from trivium.backends.llvm.code import (
+    BF16,
+    F32,
+    F64,
+    I1,
+    I16,
+    I32,
+    Code,
+    Number,
+    element,
+    literal,
+    shaped,
+    undefined,
+)
 from trivium.compiler.kernel.dtypes import FLOATS, INTEGERS, SIGNED, bit_width, numpy_dtype, storage_bytes
 
 
@@ -53,6 +66,13 @@ def to_memory(code: Code, value: ll.Value, dtype: str) -> ll.Value:
         # As in ml_dtypes, the unused bits of a byte are zero: callers look at the bytes of such arrays, to pack them.
         return code.both(value, (1 << bit_width(dtype)) - 1)
     return value
+
+
+def reordered(code: Code, bits: ll.Value) -> ll.Value:
+    """Returns signed integers that are in the order of the floats with these bits: -NaN < -inf < ... < -0 < 0 < ... <
+    inf < NaN; for such integers, the bits."""
+    signs = code.ashr(bits, element(bits.type).width - 1)
+    return code.builder.xor(bits, code.lshr(signs, 1))
 
 
 def is_narrow(dtype: str) -> bool:

@@ -67,12 +67,10 @@ def emit_in_squares(emitter: Emitter, loop: Loop, schedule: LoopSchedule, begin:
 
     whole = extent - extent % lanes
     paired = whole - whole % (2 * lanes) if lanes <= NARROW else 0
-    if paired:
-        with counted(emitter.code, 0, paired, 2 * lanes) as along:
-            row((along.index, along.index + lanes), lanes)
-    if paired < whole:
-        with counted(emitter.code, paired, whole, lanes) as along:
-            row((along.index,), lanes)
+    for first, last, beside in ((0, paired, 2), (paired, whole, 1)):
+        if first < last:
+            with counted(emitter.code, first, last, beside * lanes) as along:
+                row([along.index + number * lanes for number in range(beside)], lanes)
     if whole < extent:
         row((whole,), extent - whole)
     if isinstance(rest, int) and rest == 1:

@@ -174,13 +174,13 @@ def _contiguity(problem: Problem, group: AxisGroup) -> int:
 def _separate(problem: Problem) -> Problem:
     """Turns column axes beyond the contiguous run in the result into batch axes, such as the axis of images; not in a
     product with a run that would fill few lanes, such as the colors of images."""
-    if not problem.rhs.windows and _contiguity(problem, problem.columns) < SHORT_RUN:
-        return problem
     run, axes = 1, list(problem.columns.axes)
     kept: list[Axis] = []
     while axes and (axes[-1].extent == 1 or problem.out.stride(axes[-1]) == run):
         run *= axes[-1].extent
         kept.insert(0, axes.pop())
+    if run < SHORT_RUN and not problem.rhs.windows:
+        return problem
     return replace(problem, batch=AxisGroup((*problem.batch.axes, *axes)), columns=AxisGroup(tuple(kept)))
 
 

@@ -268,13 +268,10 @@ class LoweringContext:
     def known(self, register: Register, extent: int, size: int = 1) -> Index:
         """Returns a run-time start index of any integer type as an index, clamped so that `size` elements fit in
         `extent`."""
-        high = extent - size
-        # Narrow numbers are clamped before they are extended, which keeps more of them in a vector.
-        narrow = high <= (1 << bit_width(register.dtype) - register.dtype.startswith("i")) - 1
-        if narrow:
-            register = self.b.clamp(0, register, high)
-        register = self.b.convert(register, "i64")
-        return variable(RunTimeIndex(register if narrow else self.b.clamp(0, register, high), high))
+        high, largest = extent - size, (1 << bit_width(register.dtype) - register.dtype.startswith("i")) - 1
+        # Before they are extended, more narrow numbers fit in a vector.
+        place = self.b.clamp(0, register, min(high, largest))
+        return variable(RunTimeIndex(self.b.convert(place, "i64"), high))
 
     # Blocks
 

@@ -199,7 +199,8 @@ def _zeta(x: Tensor, q: Tensor, short: bool) -> Tensor:
 def _zeta_series(x: Tensor, q: Tensor, short: bool) -> Tensor:
     """Eight terms, and the Euler-Maclaurin formula (A&S 23.1.30) for the rest: at most 2e-18 of the result is missing,
     or 4e-10 of a short one. The smallest terms are added first."""
-    count, corrections, opposite = *((4, 5) if short else (8, 10)), -x
+    count, corrections = (4, 5) if short else (8, 10)
+    opposite = -x
 
     def power(base: Tensor) -> Tensor:
         return exp(opposite * log(base)) if short else base**opposite

@@ -8,12 +8,11 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trivium.compiler.costs import interleaves, is_marked_contraction, is_reduction
+from trivium.compiler.costs import interleaves, is_marked_contraction, takes_loop
 from trivium.compiler.fusion.demands import Demand, Opaque
 from trivium.compiler.fusion.forms.contraction import Contraction, loops_of_sums
 from trivium.compiler.fusion.forms.form import Form
 from trivium.compiler.fusion.turning import turned
-from trivium.compiler.lowering import REPEATING
 from trivium.compiler.lowering.context import LoweringContext
 from trivium.compiler.lowering.index import Indices, Variable, constant, fresh, indices_of
 from trivium.compiler.lowering.launches import Launches
@@ -128,7 +127,7 @@ def _write_rows(
 
 def _are_along_rows(members: Iterable[Operation]) -> bool:
     """Whether ops compute an element from elements at its own place, or along the rows of other arrays."""
-    return not any(isinstance(op, ops.Transpose) or type(op) in REPEATING or is_reduction(op) for op in members)
+    return not any(isinstance(op, ops.Transpose) or takes_loop(op) for op in members)
 
 
 @dataclass(frozen=True, eq=False)

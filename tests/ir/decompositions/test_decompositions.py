@@ -97,6 +97,22 @@ def test_everywhere(op, dtype):
     np.testing.assert_array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_zeta_everywhere(dtype):
+    """Of f32, by shorter series: small and large powers, also of negative numbers."""
+    rng = np.random.default_rng(0)
+    powers = np.concatenate([1 + 10 ** rng.uniform(-3, 1.5, 300), rng.integers(2, 9, 100)]).astype(dtype)
+    bases = np.concatenate([10 ** rng.uniform(-1, 3, 300), -rng.uniform(0.1, 20, 100)]).astype(dtype)
+    record = Record(ops.Zeta, (powers, bases))
+    (found,), (wanted,) = (evaluate(module, *record.arrays) for module in (expand(record.module()), record.module()))
+    finite = np.abs(wanted) > np.finfo(dtype).tiny
+    np.testing.assert_allclose(found[finite], wanted[finite], rtol=64 * np.finfo(dtype).eps)
+    orders = rng.integers(1, 5, 400).astype(dtype)
+    record = Record(ops.Polygamma, (orders, np.abs(bases)))
+    (found,), (wanted,) = (evaluate(module, *record.arrays) for module in (expand(record.module()), record.module()))
+    np.testing.assert_allclose(found, wanted, rtol=64 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("op", [ops.Cosh, ops.Sinh], ids=lambda op: op.short_name())
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_real_numbers_stay_real(op, dtype):

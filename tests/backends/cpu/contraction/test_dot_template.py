@@ -81,9 +81,23 @@ def test_bytes_that_are_packed_during_the_run(one: str, other: str) -> None:
 @pytest.mark.parametrize(("one", "other"), [(-128, -128), (-128, 127), (255, 255), (255, -128)])
 def test_sums_of_extreme_bytes(dots: CpuTarget, one: int, other: int) -> None:
     """Neither pairs of products nor sums saturate; those of 33 thousand products of bytes without sign wrap."""
-    lhs, rhs = (np.full(shape, number, np.uint8 if number > 127 else np.int8)
-                for shape, number in (((1, 20, 33100), one), ((1, 33100, 20), other)))  # fmt: skip
+    lhs, rhs = extreme_bytes(one, other)
     assert_exact(matmul(lhs, rhs), lhs.astype(np.int32) @ rhs.astype(np.int32), {"rhs"}, dots)
+
+
+@has_wide_dots
+@pytest.mark.parametrize(("one", "other"), [(-128, -128), (-128, 127), (255, 255), (255, -128)])
+def test_sums_of_extreme_bytes_that_are_packed_during_the_run(one: int, other: int) -> None:
+    lhs, rhs = extreme_bytes(one, other)
+    assert_exact(matmul(lhs, rhs), lhs.astype(np.int32) @ rhs.astype(np.int32), set(), WIDE)
+
+
+def extreme_bytes(one: int, other: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns factors of 33 thousand terms, each filled with a number."""
+    shapes = (1, 20, 33100), (1, 33100, 20)
+    kinds = (np.uint8 if number > 127 else np.int8 for number in (one, other))
+    lhs, rhs = (np.full(*filled) for filled in zip(shapes, (one, other), kinds, strict=True))
+    return lhs, rhs
 
 
 CONVOLUTIONS = {
@@ -127,8 +141,7 @@ def test_bytes_that_are_extended(widening: CpuTarget, one: str, other: str, rows
 @pytest.mark.parametrize(("one", "other"), [(-128, -128), (255, 255), (255, -128)])
 def test_sums_of_extreme_bytes_that_are_extended(widening: CpuTarget, one: int, other: int) -> None:
     """Neither pairs of products nor sums saturate; those of 33 thousand products of bytes without sign wrap."""
-    lhs, rhs = (np.full(shape, number, np.uint8 if number > 127 else np.int8)
-                for shape, number in (((1, 20, 33100), one), ((1, 33100, 20), other)))  # fmt: skip
+    lhs, rhs = extreme_bytes(one, other)
     wanted = lhs.astype(np.int32) @ rhs.astype(np.int32)
     assert_exact(matmul(lhs, rhs), wanted, {"rhs"}, widening)
 
@@ -140,16 +153,16 @@ def test_convolutions_of_bytes_that_are_extended(widening: CpuTarget, name: str,
 
 
 @pytest.mark.parametrize(
-    ("name", "feature", "instruction", "registers"),
-    [("x86-64-v4", "avx512vnni", VNNI, "%zmm"), ("x86-64-v3", "avxvnni", AVX_VNNI, "%ymm")],
+    ("name", "feature", "instruction", "registers", "constants"),
+    [("x86-64-v4", "avx512vnni", VNNI, "%zmm", set()), ("x86-64-v3", "avxvnni", AVX_VNNI, "%ymm", {"rhs"})],
 )
 @pytest.mark.parametrize(("one", "other"), SIGNS)
-def test_the_instruction_is_emitted(one, other, name: str, feature: str, instruction, registers: str) -> None:
+def test_the_instruction_is_emitted(one, other, name, feature, instruction, registers, constants) -> None:
     """Not those that saturate."""
     plain = level(name)
     target = replace(plain, features=f"{plain.features},+{feature}", matrix_instructions=(instruction,))
     case = matmul(bytes_of(one, 1, 64, 128), bytes_of(other, 1, 128, 64), (PLAIN,) * 3)
-    listing = assembly(case, target, frozenset({"rhs"}))
+    listing = assembly(case, target, frozenset(constants))
     assert any("vpdpbusd\t" in line and registers in line for line in listing.splitlines())
     assert "vpdpbusds" not in listing
     assert "vpmaddubsw" not in listing
