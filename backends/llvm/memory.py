@@ -138,7 +138,7 @@ def load_vector(
 ) -> ll.Value:
     """Returns neighbours from `pointer` on; where `mask` is off, the lanes of `otherwise` (or zero), without touching
     memory."""
-    if mask is None:
+    if mask is None or (isinstance(mask, Mask) and all(mask.on)):
         return _aligned(code.builder.load(pointer, typ=vector), vector, alignment)
     if code.target.masks_apart or _bytes(vector) >= 4 or isinstance(mask, Literal):
         return _load_masked(code, pointer, vector, mask, otherwise)
@@ -251,11 +251,19 @@ def lane_literal(numbers: tuple[int, ...]) -> ll.Value:
     return Literal(ll.VectorType(I64, len(numbers)), f"<{', '.join(f'i64 {number}' for number in numbers)}>")
 
 
-class Leading(Literal):
+class Mask(Literal):
+    """A constant mask: which lanes are on."""
+
+    def __init__(self, on: Sequence[bool]) -> None:
+        super().__init__(ll.VectorType(I1, len(on)), f"<{', '.join(f'i1 {int(each)}' for each in on)}>")
+        self.on = on
+
+
+class Leading(Mask):
     """The mask of the first `count` lanes."""
 
     def __init__(self, lanes: int, count: int) -> None:
-        super().__init__(ll.VectorType(I1, lanes), f"<{', '.join(f'i1 {int(lane < count)}' for lane in range(lanes))}>")
+        super().__init__([lane < count for lane in range(lanes)])
         self.count = count
 
 
@@ -334,6 +342,9 @@ def _lanes_needed(code: Code, mask: ll.Value | None, order: Sequence[int], begin
     if mask is None:
         return None
     users = [[lane for lane, place in enumerate(order) if place == begin + own] for own in range(width)]
+    if isinstance(mask, Mask):
+        # LLVM 22 aborts on some constants of this kind that it has to compute.
+        return Mask([any(mask.on[lane] for lane in own) for own in users])
     off, lanes = Literal(mask.type, "zeroinitializer"), len(order)
     picks = (tuple(u[turn] if turn < len(u) else lanes for u in users) for turn in range(max(map(len, users))))
     return functools.reduce(code.builder.or_, (code.shuffle(mask, pick, off) for pick in picks))
