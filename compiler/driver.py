@@ -21,6 +21,7 @@ from trivium.compiler.target import Target
 from trivium.ir.collection import collection_paused
 from trivium.ir.errors import CompileError
 from trivium.ir.func import Module
+from trivium.ir.stack import with_stack
 
 __all__ = ["Backend", "CompileOptions", "DynamicModule", "Staged", "compile"]
 
@@ -71,6 +72,7 @@ class Backend(Protocol[E]):
         ...
 
 
+@with_stack
 def compile(module: Module, backend: Backend[E], options: CompileOptions) -> E:
     """Returns the executable of a module; the module itself does not change."""
     if module.main.is_declaration:

@@ -19,10 +19,12 @@ from trivium.ir.func import Function, Module
 from trivium.ir.memory import memory_limit, size_text, storage_size
 from trivium.ir.ops.quantization import evaluate_op
 from trivium.ir.process import Process
+from trivium.ir.stack import with_stack
 from trivium.ir.text import print_op
 from trivium.ir.types import TensorType, shapes_compatible
 
 
+@with_stack
 def evaluate(module: Module, *arguments: object, function: str | None = None) -> tuple[Any, ...]:
     """Runs a function of the module (by default its entry) and returns its results as arrays.
 

@@ -23,6 +23,7 @@ from trivium.ir.errors import Error
 from trivium.ir.func import Function, Module
 from trivium.ir.location import FusedLocation, Location, NameLocation
 from trivium.ir.module_path import in_module, module_path
+from trivium.ir.stack import with_stack
 
 
 class JaxprImporter(GraphImporter[core.JaxprEqn, Context]):
@@ -92,6 +93,7 @@ def _enter(emit: Context, jaxpr: Jaxpr, operands: Sequence[Value]) -> tuple[Valu
     return JaxprImporter(emit).run(closed, operands)
 
 
+@with_stack
 def import_module(function: object, args: Sequence[object], kwargs: Mapping[str, object] | None = None) -> Module:
     """Returns the module of a JAX function, traced with arguments like `args` and `kwargs`, or of a `ClosedJaxpr`.
 
@@ -112,6 +114,7 @@ def import_module(function: object, args: Sequence[object], kwargs: Mapping[str,
     return import_jaxpr(closed, names, _paths(shapes))
 
 
+@with_stack
 def import_jaxpr(closed: core.ClosedJaxpr, names: Sequence[str] = (), result_names: Sequence[str] = ()) -> Module:
     """Returns the module of a closed jaxpr; its function is `main`."""
     closed = without_references(closed)

@@ -18,9 +18,11 @@ from trivium.ir.builder import Builder
 from trivium.ir.core import Value
 from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.func import Function, Module
+from trivium.ir.stack import with_stack
 from trivium.ir.types import TensorType
 
 
+@with_stack
 def import_module(
     model: onnx.ModelProto | str | PathLike[str], *, shapes: Mapping[str, Sequence[int | None]] | None = None,
     folder: str | PathLike[str] | None = None,

@@ -38,6 +38,7 @@ from trivium.ir.attributes import Dictionary
 from trivium.ir.core import Block, Region, Value
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError
 from trivium.ir.func import FuncReturn, Function, Module
+from trivium.ir.stack import with_stack
 from trivium.ir.types import I64, FunctionType, TensorType
 
 Constant = torch.Tensor | Number | str | None
@@ -46,6 +47,7 @@ Constant = torch.Tensor | Number | str | None
 PARAMETERS = ("constants", "arguments")
 
 
+@with_stack
 def import_module(
     model: torch.nn.Module | ExportedProgram,
     args: Sequence[object] = (),

@@ -21,6 +21,7 @@ from trivium.ir.builder import Builder
 from trivium.ir.core import Value
 from trivium.ir.errors import Error
 from trivium.ir.func import Function, Module
+from trivium.ir.stack import with_stack
 from trivium.ir.types import I64, TensorType
 
 
@@ -49,6 +50,7 @@ class Output:
     expected: str = ""
 
 
+@with_stack
 def import_graph(
     graph: tf.Graph,
     inputs: Sequence[TensorType | Variable | np.ndarray],

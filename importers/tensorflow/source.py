@@ -20,6 +20,7 @@ from trivium.importers.tensorflow.saved_model import chosen, read_signature
 from trivium.importers.tensorflow.types import Shaped, is_shaped, type_of
 from trivium.ir.errors import Error
 from trivium.ir.func import Module
+from trivium.ir.stack import with_stack
 
 
 class Concrete(Protocol):
@@ -44,6 +45,7 @@ class SavedModel(Protocol):
     signatures: Mapping[str, Concrete]
 
 
+@with_stack
 def import_module(
     function: object,
     args: Sequence[object] = (),
@@ -96,6 +98,7 @@ def _import_folder(
     return import_graph(signature.graph, inputs, names, signature.outputs, parameters).module
 
 
+@with_stack
 def import_concrete(function: Concrete, given: Sequence[Shaped], parameters: str) -> Program:
     """Returns the program of a concrete function. For each of its inputs, `given` contains an object that determines
     the shape: a tensor, a `TensorSpec`, or a variable if the function takes one."""

@@ -13,10 +13,12 @@ from trivium.ir.collection import collection_paused
 from trivium.ir.errors import Error, ParseError
 from trivium.ir.func import Module
 from trivium.ir.services import SERVICES
+from trivium.ir.stack import with_stack
 
 __all__ = ["deserialize", "load", "serialize"]
 
 
+@with_stack
 @collection_paused()
 def deserialize(data: bytes | memoryview | mmap.mmap) -> Module:
     """Reads a program from the bytes of a portable artifact of any version. Large tensors are views of `data`. Raises
@@ -38,6 +40,7 @@ def load(path: str | Path) -> Module:
         raise ParseError(error.message, file=str(path)) from None
 
 
+@with_stack
 @collection_paused()
 def serialize(module: Module, version: str | None = None) -> bytes:
     """Returns the program as a portable artifact, of the given version, or of the lowest from 1.0.0 on that can express

@@ -18,6 +18,7 @@ from trivium.ir.declare import OPS, AttributeField, Op, Trait, group_sizes
 from trivium.ir.errors import Error, Unsupported, UnsupportedOpError, VerificationError, shortened
 from trivium.ir.func import Module
 from trivium.ir.location import FileLocation, Location
+from trivium.ir.stack import with_stack
 from trivium.ir.text import forms  # noqa: F401  (registers the pretty forms)
 from trivium.ir.text.assembly import Draft, Line, form_of
 from trivium.ir.text.attributes import AttributeWriter
@@ -51,6 +52,7 @@ Argument = tuple[str, int, Type, Location | None]
 """A block argument as read: its name, the position of the name, its type and location."""
 
 
+@with_stack
 @collection_paused()
 def parse(text: str, file: str = "") -> Module:
     """Reads a module, or the contents of one, from MLIR text. `file` is its name in errors and locations."""

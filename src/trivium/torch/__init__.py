@@ -38,6 +38,7 @@ from trivium.importers.pytorch.capture import BACKENDS
 from trivium.importers.pytorch.decompositions import decompositions
 from trivium.importers.pytorch.rnn_layers import keep_recurrent_layers
 from trivium.ir.errors import Error
+from trivium.ir.stack import with_stack
 from trivium.torch.graph import FALLBACK, OWN, CompiledGraph, Input
 from trivium.torch.metadata import is_needless
 from trivium.torch.replaced_memory import replaces_memory
@@ -58,6 +59,7 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 torch._dynamo.config.allow_rnn = True
 
 
+@with_stack
 def backend(
     module: fx.GraphModule,
     example_inputs: Sequence[Input],

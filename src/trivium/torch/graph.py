@@ -28,6 +28,7 @@ from trivium.importers.pytorch.graph import location_of, target_name
 from trivium.ir.errors import Error, UnsupportedOpError
 from trivium.ir.func import Module
 from trivium.ir.location import file_locations
+from trivium.ir.stack import with_stack
 from trivium.torch.cuda import CPU, CudaVariant, device_of, options_for
 from trivium.torch.in_place import request_places
 from trivium.torch.layouts import take_layouts
@@ -241,6 +242,7 @@ class CompiledGraph:
         number = len(self.variants) + 1
         logger.info("compiling the %s graph for sizes number %d: %s", self.kind, number, "; ".join(changes))
 
+    @with_stack
     def _compiled(self, inputs: Sequence[Any], given: str, advice: str = "") -> Variant | SplitVariant:
         title = f"the {self.kind} graph"
         device_of(title, zip(self.names, inputs, strict=True))
