@@ -85,6 +85,11 @@ def transposed(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
     return F.conv_transpose2d(x, kernel, stride=2, padding=1)
 
 
+def turned(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+    """A layer of the encoder of a sound, and the order of axes that attention expects."""
+    return F.gelu(F.conv1d(x, kernel, stride=2)).transpose(1, 2).contiguous()
+
+
 def features_last(shape: tuple[int, ...]) -> Made:
     return lambda: (torch.randn(shape).to(memory_format=torch.channels_last),)
 
@@ -160,6 +165,7 @@ ROWS = (
     gradient("group norm 2x64x56x56", lambda x: F.group_norm(x, 8), randn(IMAGE)),
     row("group norm of 1x64x56x56, features last", lambda x: F.group_norm(x, 1), features_last((1, 64, 56, 56))),
     row("3x3 64 to 64 to 1 at 128", two_convolutions, randn((1, 64, 128, 128), (64, 64, 3, 3), (1, 64, 3, 3))),
+    row("1-D 3/2 512 to 512 at 400, turned", turned, randn((1, 512, 400), (512, 512, 3)), quick=True),
     row("transposed 4x4/2 64 to 64 at 28", transposed, randn((1, 64, 28, 28), (64, 64, 4, 4))),
     row("transposed 4x4/2 64 to 3 at 64", transposed, randn((1, 64, 64, 64), (64, 3, 4, 4))),
     gradient("depthwise 3x3", *depthwise(3), quick=True),

@@ -108,10 +108,15 @@ def dimension(access: Access, size: int, stride: int, position: Index, dilation:
 
 def lies_across(access: Access, lines: AxisGroup, across: AxisGroup) -> bool:
     """Whether a matrix is contiguous along `lines`, not `across`: then reading square blocks along memory and
-    transposing them is faster than gathering."""
-    if access.windows or len(lines.axes) != 1 or len(across.axes) != 1:
+    transposing them is faster than gathering. Lines may be of several axes, as in the weights of a convolution."""
+    if access.windows or not lines.axes or len(across.axes) != 1:
         return False
-    return access.stride(lines.axes[0]) == 1 != access.stride(across.axes[0])
+    run = 1
+    for axis in reversed(lines.axes):
+        if access.stride(axis) != run:
+            return False
+        run *= axis.extent
+    return access.stride(across.axes[0]) != 1
 
 
 def swap(problem: Problem) -> Problem:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from tests.random_programs.contractions import PAIRS, convolve, epilogue
-from tests.random_programs.generator import Generator
+from tests.random_programs.contractions import MOST_PRODUCTS, PAIRS, convolve, epilogue
+from tests.random_programs.generator import Generator, Rejected
 from trivium.ir import ops
 from trivium.ir.types import BF16, F16, F32, F64, is_float, tensor
 
@@ -76,6 +77,27 @@ def lines(g: Generator) -> None:
     epilogue(g, convolve(g, image, (0, feature, places), groups=groups, kernels=groups * few, **options), feature)
 
 
+def signal(g: Generator) -> None:
+    """A convolution of many features, which come first, with a kernel that is not known, as in the encoder of a sound:
+    in the result, they come last."""
+    space = [*(g.number(1, 3) for _ in range(int(g.pick((0, 0, 1))))), g.number(8, 60)]
+    inputs, outputs, sizes = g.number(4, 40), g.number(17, 70), [g.number(1, 4) for _ in space]
+    element, places = g.pick((F32, F32, F64, BF16)), tuple(range(2, len(space) + 2))
+    if math.prod(space) * inputs * outputs * math.prod(sizes) > 24 * MOST_PRODUCTS:
+        raise Rejected
+    image = g.argument((g.number(1, 2), inputs, *space), element)
+    kernel = g.argument((outputs, inputs, *sizes), element)
+    last = tuple(place - 1 for place in places)
+    options: dict[str, Any] = {
+        "window_strides": [int(g.pick((1, 1, 2))) for _ in space],
+        "padding": [[g.number(size - 1, size) * g.chance(0.5), 0] for size in sizes],
+    }
+    numbers = ops.ConvDimensionNumbers(0, 1, places, 1, 0, places, 0, len(space) + 1, last)
+    groups = {"feature_group_count": 1, "batch_group_count": 1}
+    result = g.add(ops.Convolution(image, kernel, dimension_numbers=numbers, **groups, **options))
+    epilogue(g, result, len(space) + 1)
+
+
 def in_tiles(g: Generator) -> None:
     """A convolution of narrow numbers with whole tiles of features, whose lines of positions are as long as tiles are
     high, or nearly."""
@@ -109,4 +131,5 @@ FAMILIES = (
     *(lines,) * 2,
     *(features_first,) * 2,
     in_tiles,
+    signal,
 )

@@ -103,6 +103,19 @@ def test_what_lies_across() -> None:
     assert lies_across(transposed.rhs, transposed.reduction, transposed.columns)
 
 
+def test_kernels_lie_across_if_their_windows_are_whole_lines() -> None:
+    columns, feature, tap = Axis(8), Axis(5), Axis(3)
+
+    def lies(column: int, of_feature: int, of_tap: int) -> bool:
+        access = Access(Index({columns: column, feature: of_feature, tap: of_tap}))
+        return lies_across(access, AxisGroup((feature, tap)), AxisGroup((columns,)))
+
+    assert lies(15, 3, 1)
+    assert not lies(15, 1, 5)  # the features are together
+    assert not lies(20, 4, 1)  # there is a gap
+    assert not lies(1, 24, 8)
+
+
 def test_depthwise_is_elementwise() -> None:
     channel, position, tap = Axis(8), Axis(5), Axis(3)
     lhs, rhs = Access(Index({channel: 1, position: 8, tap: 8})), Access(Index({channel: 3, tap: 1}))

@@ -64,6 +64,7 @@ OPERANDS = {
     "columns apart": plain({13: 1}, {37: 15}),
     "neither": plain({13: 3}, {37: 41}),
     "two axes of lines": plain({3: 200, 5: 40}, {37: 1}, offset=7),
+    "two axes of lines apart": plain({5: 3, 3: 1}, {37: 16}, offset=7),
     "two axes across": plain({13: 1}, {3: 300, 11: 14}),
     "short runs across": plain({13: 100}, {7: 13, 3: 1}),
     "long runs across": plain({6: 200}, {2: 100, 23: 1}),
